@@ -1,0 +1,62 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+JOBS   ?= 2
+K      ?=
+# One cache of compiled kernels for every process of this checkout.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
+
+.PHONY: setup demo test check lint types layers tests docs warmup bench soak coverage boundscheck clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $(STAMP)
+
+demo: setup
+	$(BIN)/nearcast demo
+
+test: check tests
+
+check: lint types layers
+
+lint: setup
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+tests: setup docs warmup
+	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" $(if $(K),-k "$(K)")
+
+docs: setup
+	$(BIN)/nearcast methods --markdown docs/methods.md
+
+warmup: setup
+	$(BIN)/nearcast warmup
+
+bench: setup
+	$(BIN)/nearcast bench run --sweep quick
+
+soak: setup warmup
+	$(BIN)/pytest -n $(JOBS) -m slow
+
+# The same suite as plain Python: this run measures coverage, since coverage cannot see compiled code.
+coverage: setup
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+
+# The same suite with every array access checked (its own cache: the flag is not part of Numba's key).
+boundscheck: setup
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
+
+clean:
+	rm -rf $(VENV) .cache build dist demo-output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""nearcast: location-aware publish/subscribe.
+
+    text  --text/-->  terms  --+
+                               +-->  engine/  --indexes/-->  candidates  --matching/-->  matches
+    place --geo/---------------+
+
+Subscribers say what (a boolean expression over words) and where (a region); publishers post texts at places; nearcast finds
+every subscription that a message concerns. Importing compiles nothing: names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nearcast.engine.catalogue import methods as methods
+    from nearcast.engine.engine import Engine as Engine
+    from nearcast.engine.engine import Match as Match
+    from nearcast.engine.index import Index as Index
+    from nearcast.engine.index import build_index as build_index
+    from nearcast.engine.index import open_index as open_index
+    from nearcast.errors import InvalidInput as InvalidInput
+    from nearcast.errors import NearcastError as NearcastError
+    from nearcast.text.analyser import Analyser as Analyser
+    from nearcast.text.vocabulary import Vocabulary as Vocabulary
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Analyser": "nearcast.text.analyser",
+    "Engine": "nearcast.engine.engine",
+    "Index": "nearcast.engine.index",
+    "InvalidInput": "nearcast.errors",
+    "Match": "nearcast.engine.engine",
+    "NearcastError": "nearcast.errors",
+    "Vocabulary": "nearcast.text.vocabulary",
+    "build_index": "nearcast.engine.index",
+    "methods": "nearcast.engine.catalogue",
+    "open_index": "nearcast.engine.index",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nearcast' has no attribute '{name}'")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

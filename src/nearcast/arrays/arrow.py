@@ -1,0 +1,98 @@
+"""Arrow arrays as flat NumPy arrays, without copying the values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.arrays.ragged import starts_of
+from nearcast.errors import InvalidInput
+
+MAX_OFFSET = np.iinfo(np.int32).max
+"""`string` and `list` count bytes and values in int32; what is longer needs the `large_` types."""
+
+
+def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The chunks as one array. Strings and lists that would overflow int32 offsets become their `large_` kind."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    if array.nbytes > MAX_OFFSET:
+        array = array.cast(_large(array.type))
+    return array.combine_chunks()
+
+
+def strings(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """As one `string` or `large_string` array; dictionaries are decoded. Anything that is not text is refused."""
+    array = one_array(array)
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return array
+    value_kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_null(value_kind):
+        return array.cast(pa.string())
+    if not _is_text(value_kind):
+        raise InvalidInput(f"strings are needed, not {kind}")
+    if pa.types.is_dictionary(kind):
+        return array.dictionary.cast(pa.large_string()).take(array.indices)  # large: a short one can decode to over 2 GiB
+    return array.cast(pa.large_string())
+
+
+def string_buffers(array: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes uint8[...], offsets int64[n+1]): string i is bytes[offsets[i]:offsets[i+1]]; a null reads as empty.
+
+    The bytes are Arrow's own buffer. Both are read-only, whatever Arrow says of its buffer, since a kernel is compiled anew
+    for each mix of read-only and writable arguments.
+    """
+    array = strings(array)
+    if array.null_count:
+        array = pc.fill_null(array, "")  # what lies under a null is undefined and need not be empty
+    _, offsets, values = array.buffers()
+    width = np.int64 if pa.types.is_large_string(array.type) else np.int32
+    if offsets is None or not len(array):
+        return _read_only(np.zeros(0, np.uint8)), _read_only(np.zeros(len(array) + 1, np.int64))
+    starts = np.frombuffer(offsets, width)[array.offset : array.offset + len(array) + 1]
+    raw = np.zeros(0, np.uint8) if values is None else np.frombuffer(values, np.uint8)
+    return _read_only(raw), _read_only(starts.astype(np.int64, copy=False))
+
+
+def list_parts(array: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+    """(values, starts int64[n+1]): row i is values[starts[i]:starts[i+1]]; a null row is empty."""
+    array = one_array(array)
+    kind = array.type
+    if pa.types.is_null(kind):
+        return array.slice(0, 0), np.zeros(len(array) + 1, np.int64)
+    if not _is_list(kind):
+        raise InvalidInput(f"lists are needed, not {kind}")
+    counts = pc.fill_null(pc.list_value_length(array), 0)
+    return array.flatten(), starts_of(counts.to_numpy(zero_copy_only=False))
+
+
+def is_null_mask(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """bool[n]: where the array holds nothing (a dictionary's entry may itself be null)."""
+    return np.asarray(one_array(array).is_null().to_numpy(zero_copy_only=False), bool)
+
+
+def string_array(raw: np.ndarray, starts: np.ndarray) -> pa.Array:
+    """A `string` array over these bytes (uint8) and starts (int32), without copying."""
+    return pa.StringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(raw))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _large(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(kind):
+        return pa.large_string()
+    return pa.large_list(_large(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,138 @@
+"""Named arrays and a small header as one folder, written whole or not at all.
+
+Layout: `manifest.json` names a generation folder that holds one file per array. A new generation is written beside the
+old one and fsynced, then the manifest is replaced by rename: a reader, and a crash, sees the old state or the new one. The
+arrays are opened as copy-on-write maps: processes on one host share the pages, and changes stay private.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from nearcast.errors import CorruptFile, ForeignVersion
+
+MANIFEST = "manifest.json"
+_CHUNK = 1 << 24
+
+
+def write_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Mapping[str, np.ndarray], header: Any) -> None:
+    """Write `arrays` and `header` (plain JSON values) to the folder `path`, replacing what was there."""
+    folder = Path(path)
+    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        raise FileExistsError(f"{folder} holds other files; name an empty or new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    generation = f"arrays-{uuid.uuid4().hex[:12]}"
+    (folder / generation).mkdir()
+    try:
+        entries = {name: _write_array(folder / generation, name, array) for name, array in arrays.items()}
+        _fsync(folder / generation)
+        manifest = {"format": fmt[0], "version": fmt[1], "generation": generation, "arrays": entries, "header": header}
+        manifest["checksum"] = _manifest_checksum(manifest)
+        write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    except BaseException:
+        shutil.rmtree(folder / generation, ignore_errors=True)
+        raise
+    for old in folder.glob("arrays-*"):
+        if old.name != generation:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def read_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True) -> tuple[dict[str, np.ndarray], Any]:
+    """The arrays (copy-on-write maps) and the header. Nothing is returned unless all of it is sound."""
+    folder = Path(path)
+    for attempt in (1, 2):
+        manifest = read_manifest(folder, fmt)
+        try:
+            arrays = {
+                name: _open_array(folder / manifest["generation"], name, entry, verify)
+                for name, entry in manifest["arrays"].items()
+            }
+        except FileNotFoundError as gone:
+            # A writer may have replaced the generation between our two reads: look once more.
+            if attempt == 1 and read_manifest(folder, fmt)["generation"] != manifest["generation"]:
+                continue
+            raise CorruptFile(f"{gone.filename} is missing; restore or rebuild {folder}") from None
+        return arrays, manifest["header"]
+    raise CorruptFile(f"{folder} keeps changing while it is read; try again")
+
+
+def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
+    """The manifest, if it is whole and of the format and version wanted."""
+    name, version = fmt
+    file = folder / MANIFEST
+    if not file.is_file():
+        raise FileNotFoundError(f"{folder} is no {name}: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(file.read_bytes())
+        found = (manifest["format"], manifest["version"])
+        sound = manifest.pop("checksum") == _manifest_checksum(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CorruptFile(f"{file} is damaged; restore or rebuild {folder}") from None
+    if found != fmt:
+        raise ForeignVersion(f"{file} is {found[0]} version {found[1]}; this release reads {name} version {version}")
+    if not sound:
+        raise CorruptFile(f"{file} does not match its checksum; restore or rebuild {folder}")
+    return manifest  # type: ignore[no-any-return]
+
+
+def write_whole(file: Path, content: bytes) -> None:
+    """Write a file under a temporary name, fsync it, and rename it into place."""
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        with open(temporary, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _fsync(file.parent)
+
+
+def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
+    plain = np.ascontiguousarray(array)
+    content = plain.reshape(-1).view(np.uint8)
+    digest = xxhash.xxh3_64()
+    with open(folder / f"{name}.bin", "wb") as out:
+        for start in range(0, len(content), _CHUNK):
+            piece = content[start : start + _CHUNK]
+            digest.update(piece)
+            out.write(piece)
+        out.flush()
+        os.fsync(out.fileno())
+    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "bytes": plain.nbytes, "xxh3": digest.hexdigest()}
+
+
+def _open_array(folder: Path, name: str, entry: dict[str, Any], verify: bool) -> np.ndarray:
+    file = folder / f"{name}.bin"
+    size = file.stat().st_size
+    if size != entry["bytes"]:
+        raise CorruptFile(f"{file} has {size} bytes, its manifest says {entry['bytes']}; restore or rebuild")
+    if size == 0:
+        return np.empty(entry["shape"], entry["dtype"])
+    # A plain ndarray over the map: np.memmap is another type to Numba, and would compile every kernel again.
+    array = np.asarray(np.memmap(file, dtype=entry["dtype"], mode="c", shape=tuple(entry["shape"])))
+    if verify and xxhash.xxh3_64(array.reshape(-1).view(np.uint8)).hexdigest() != entry["xxh3"]:
+        raise CorruptFile(f"{file} does not match its checksum; restore or rebuild")
+    return array
+
+
+def _manifest_checksum(manifest: dict[str, Any]) -> str:
+    return xxhash.xxh3_64(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _fsync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

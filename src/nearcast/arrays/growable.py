@@ -1,0 +1,29 @@
+"""Arrays that grow: capacity doubles, so that appending n values costs O(n)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+
+
+def grown(array: np.ndarray, needed: int, fill: float | None = None) -> np.ndarray:
+    """`array` itself if it has `needed` rows, else a copy with room for at least `needed` and half as many again."""
+    if needed <= len(array):
+        return array
+    capacity = max(needed, len(array) + len(array) // 2, 16)
+    out = np.empty((capacity, *array.shape[1:]), array.dtype)
+    out[: len(array)] = array
+    if fill is not None:
+        out[len(array) :] = fill
+    return out
+
+
+@kernel
+def with_room(out, used, extra):  # type: ignore[no-untyped-def]
+    """`out` itself if `extra` more values fit behind the first `used`, else a copy of twice the size. For use in kernels."""
+    if used + extra <= len(out):
+        return out
+    bigger = np.empty(max(2 * len(out), used + extra), out.dtype)
+    bigger[:used] = out[:used]
+    return bigger

@@ -1,0 +1,181 @@
+"""A workload: every parameter of the subscriptions and messages of an experiment, in one place."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nearcast.bench.words import WordSettings
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+
+GROUPS = ("short-point", "short-range", "long-point", "long-range")
+"""The papers' four groups of messages."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Shares are of 1; pairs are (least, most), both possible. The seed decides everything that is drawn."""
+
+    name: str = "custom"
+    subscriptions: int = 100_000
+    messages: int = 1_000  # in each group
+    seed: int = 1
+    space: tuple[float, float, float, float] | None = (0.0, 0.0, 1.0, 1.0)  # a plane, or None for lon/lat
+
+    vocabulary: int = 200_000
+    zipf: float = 1.0
+    topics: int = 2_000
+    words_per_topic: int = 200
+    topic_share: float = 0.5  # of a message's tokens
+    local_share: float = 0.3  # of the topics of a message, belong to its place
+
+    clusters: int = 200
+    background: float = 0.3  # share of places outside the clusters
+
+    tokens: tuple[int, int] = (1, 5)  # of a subscription, taken from one message
+    box_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, log-uniform
+    short: tuple[int, int] = (5, 20)  # tokens of a short message
+    long: tuple[int, int] = (100, 1_000)
+    range_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, for range messages
+    groups: tuple[str, ...] = GROUPS
+
+    hot_share: float = 0.0  # of subscriptions, ask for the most frequent tokens of their message
+    world_share: float = 0.0  # of subscriptions, cover the whole space
+    tiny_share: float = 0.0  # of subscriptions, cover one point
+    identical_share: float = 0.0  # of subscriptions, are copies of the first
+
+    def __post_init__(self) -> None:
+        for name in ("subscriptions", "messages"):
+            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 0, name, "a whole number, 0 or more")
+        for name in ("topics", "words_per_topic"):
+            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 1, name, "a whole number, 1 or more")
+        _require(_is_whole(self.clusters) and self.clusters >= 0, "clusters", "a whole number, 0 or more")
+        _require(_is_whole(self.vocabulary) and 10 <= self.vocabulary <= 2**27, "vocabulary", "10 to 134 million words")
+        _require(_is_whole(self.seed), "seed", "a whole number")
+        _require(_is_number(self.zipf) and 0 <= self.zipf <= 5, "zipf", "a number from 0 to 5")
+        for name in _SHARES:
+            value = getattr(self, name)
+            _require(_is_number(value) and 0 <= value <= 1, name, "a share from 0 to 1")
+        self._check_pairs()
+        _require(bool(self.groups) and set(self.groups) <= set(GROUPS), "groups", f"some of {', '.join(GROUPS)}")
+        Space.of(self.space)
+
+    def _check_pairs(self) -> None:
+        for name in ("tokens", "short", "long"):
+            pair = getattr(self, name)
+            fits = _is_pair(pair) and all(_is_whole(value) for value in pair) and 1 <= pair[0] <= pair[1] <= 50_000
+            _require(fits, name, "two whole numbers, at least 1, the smaller first")
+        for name in ("box_share", "range_share"):
+            pair = getattr(self, name)
+            fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1 and (pair[0] > 0 or pair[1] == 0)
+            _require(fits, name, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)")
+
+    @property
+    def geometry(self) -> Space:
+        return Space.of(self.space)
+
+    @property
+    def words(self) -> WordSettings:
+        return WordSettings(
+            self.vocabulary, self.zipf, self.topics, self.words_per_topic, self.topic_share, self.local_share
+        )
+
+    def but(self, **changes: Any) -> Workload:
+        """The same with other values; lists, as TOML and JSON have them, become tuples."""
+        known = {field.name for field in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise InvalidInput(f"a workload has no parameter '{name}'; it has {', '.join(sorted(known))}")
+        return dataclasses.replace(self, **{name: _plain(name, value) for name, value in changes.items()})
+
+    def scaled(self, factor: float) -> Workload:
+        """Fewer (or more) subscriptions, messages and words, to try things out."""
+        if not 0 < factor < float("inf"):
+            raise InvalidInput(f"scale must be above 0; it is {factor}")
+        return self.but(
+            subscriptions=max(1, round(self.subscriptions * factor)),
+            messages=max(1, round(self.messages * factor)),
+            vocabulary=min(2**27, max(2_000, round(self.vocabulary * factor))),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """All values, as TOML and JSON can hold them."""
+        listed = dataclasses.asdict(self)
+        listed["space"] = "lonlat" if self.space is None else list(self.space)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in listed.items()}
+
+
+_SHARES = (
+    "topic_share",
+    "local_share",
+    "background",
+    "hot_share",
+    "world_share",
+    "tiny_share",
+    "identical_share",
+)
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(_is_number(part) for part in value)
+
+
+def _require(fits: bool, name: str, what: str) -> None:
+    if not fits:
+        raise InvalidInput(f"the workload's {name} must be {what}")
+
+
+A = Workload(name="A")
+B = Workload(name="B", box_share=(1e-6, 1e-4))
+PRESETS = {
+    "A": A,
+    "B": B,
+    "lonlat": B.but(name="lonlat", space=None),
+    "skewed": B.but(name="skewed", hot_share=0.2, world_share=0.01, tiny_share=0.2, identical_share=0.05),
+}
+"""A and B are the two of the papers and of docs/benchmarks.md: boxes of 0.01-1 % and of 0.0001-0.01 % of the space."""
+
+
+def find_workload(name: str | os.PathLike[str]) -> Workload:
+    """A preset by name, or the parameters in a TOML file (`base` names the preset that it changes)."""
+    if str(name) in PRESETS:
+        return PRESETS[str(name)]
+    path = Path(name)
+    if path.suffix != ".toml":
+        raise InvalidInput(f"no workload '{name}'; there are {', '.join(PRESETS)}, or give a .toml file of parameters")
+    return workload_of({"name": path.stem} | read_toml(path))
+
+
+def workload_of(parameters: Mapping[str, Any]) -> Workload:
+    """A workload from a mapping; `base` names the preset that it changes."""
+    changes = dict(parameters)
+    base = changes.pop("base", None)
+    if base is not None and base not in PRESETS:
+        raise InvalidInput(f"no workload '{base}' to base on; there are {', '.join(PRESETS)}")
+    return (Workload() if base is None else PRESETS[base]).but(**changes)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read as TOML: {error}") from None
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "space" and value == "lonlat":
+        return None
+    return tuple(value) if isinstance(value, list) else value

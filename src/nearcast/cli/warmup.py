@@ -1,0 +1,47 @@
+"""`nearcast warmup`: compile everything now, so that nothing waits later."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from nearcast.cli.console import progress, show
+
+
+def warmup(
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--methods", metavar="NAME", help="Only these; may be repeated. [default: all]"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compile every kernel, in one process, into the cache on disk.
+
+    Run it before many processes start at once: each of them would compile the same. NUMBA_CACHE_DIR says where the cache is.
+
+    \b
+    Example:
+      nearcast warmup
+      nearcast warmup --methods keyword-first --methods brute
+    """
+    seconds = warmed(methods, as_json)
+    table = Table("part", "seconds")
+    for name, taken in seconds.items():
+        table.add_row(name, f"{taken:.1f}")
+    table.add_row("together", f"{sum(seconds.values()):.1f}")
+    show(seconds, as_json, table)
+
+
+def warmed(methods: list[str] | None, quiet: bool) -> dict[str, float]:
+    """Warm up with a progress bar: seconds by part."""
+    from nearcast.engine.warm_up import parts_of, warm_up
+
+    seconds: dict[str, float] = {}
+    with progress(quiet) as shown:
+        task = shown.add_task("compiling (only the first time)", total=len(parts_of(methods)))
+        for name, taken in warm_up(methods):
+            seconds[name] = taken
+            shown.advance(task)
+    return seconds

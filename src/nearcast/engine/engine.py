@@ -1,0 +1,232 @@
+"""The friendly front: text in, matches out, one subscription and one message at a time."""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.arrays.ragged import sorted_sets
+from nearcast.engine.explain import Explanation, explain
+from nearcast.engine.index import Index
+from nearcast.errors import InvalidInput
+from nearcast.geo.circle import CircleRegion
+from nearcast.geo.geojson import parse_region
+from nearcast.geo.region import WORLD, BoxRegion, Region
+from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
+from nearcast.matching.matcher import Matcher
+from nearcast.model import NEVER, NO_SHAPE, MessageBatch, RowBatch
+from nearcast.text.analyser import Analyser
+from nearcast.text.expression import Clause, clauses, parse
+from nearcast.text.vocabulary import Vocabulary
+
+Box = Sequence[float]
+
+
+@dataclass(frozen=True)
+class Match:
+    """One message concerns one subscription."""
+
+    message: int
+    subscription: int
+
+
+@dataclass(frozen=True)
+class _Subscription:
+    clauses: list[Clause]
+    region: Region
+    expires: int
+
+
+class Engine:
+    """Live subscriptions in memory. Safe to call from several threads; calls take turns.
+
+    `clock` gives the present in seconds since 1970; tests inject their own.
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        space: Box | None = None,
+        analyser: Analyser | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._space = Space.of(space)
+        self._analyser = analyser or Analyser()
+        self._vocabulary = Vocabulary()
+        self._index = Index(Matcher(method, self._space), self._vocabulary, self._analyser)
+        self._live: dict[int, _Subscription] = {}
+        self._expiries: list[tuple[int, int]] = []  # heap of (expires, id); an entry may be out of date
+        self._clock = clock
+        self._next_subscription = 1
+        self._next_message = 1
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            self._expire()
+            return len(self._live)
+
+    @property
+    def index(self) -> Index:
+        return self._index
+
+    def subscribe(
+        self,
+        expression: str = "",
+        *,
+        near: Sequence[float] | None = None,
+        km: float | None = None,
+        box: Box | None = None,
+        region: Any = None,
+        id: int | None = None,
+        expires: datetime | timedelta | None = None,
+    ) -> int:
+        """Listen for messages on which `expression` holds, at a place; without a place, everywhere. Returns the id.
+
+        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. The same id
+        again replaces.
+        """
+        place = self._region(near, km, box, region)
+        wanted = clauses(parse(expression, self._analyser))
+        with self._lock:
+            self._expire()
+            number = self._next_subscription if id is None else _whole(id, "id")
+            subscription = _Subscription(wanted, place, self._deadline(expires))
+            self._index.remove([number])
+            self._index.matcher.insert(*self._rows(number, subscription))
+            self._live[number] = subscription
+            if subscription.expires != NEVER:
+                heapq.heappush(self._expiries, (subscription.expires, number))
+            self._next_subscription = max(self._next_subscription, number + 1)
+            return number
+
+    def unsubscribe(self, *ids: int) -> None:
+        """Forget subscriptions; an unknown id is no error."""
+        with self._lock:
+            self._index.remove(ids)
+            for number in ids:
+                self._live.pop(number, None)
+
+    def publish(self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None) -> list[Match]:
+        """Post a text at a point (x, y) or a box (xmin, ymin, xmax, ymax); returns whom it concerns, by subscription id."""
+        words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+        place = self._place(at)
+        with self._lock:
+            self._expire()
+            number = self._next_message if id is None else _whole(id, "id")
+            self._next_message = max(self._next_message, number + 1)
+            found = self._index.matcher.match(self._message(number, words, place))
+            return [Match(number, subscription) for subscription in found.ids.tolist()]
+
+    def explain(
+        self, subscription: int, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
+    ) -> Explanation:
+        """Why this message would or would not reach this subscription."""
+        with self._lock:
+            self._expire()
+            if subscription not in self._live:
+                raise InvalidInput(f"no live subscription {subscription}", column="subscription")
+            held = self._live[subscription]
+            words = set(tokens) if tokens is not None else set(self._analyser.tokens(text))
+            return explain(held.clauses, held.region, words, self._place(at)[0], self._now() >= held.expires)
+
+    # -- parts
+
+    def _region(self, near: Any, km: float | None, box: Any, region: Any) -> Region:
+        if sum(given is not None for given in (near, box, region)) > 1:
+            raise InvalidInput("give one of near=, box= and region=")
+        if (near is None) != (km is None):
+            raise InvalidInput("near= and km= go together: near=(x, y), km=2")
+        if near is not None and km is not None:
+            x, y = _numbers(near, 2, "near")
+            return CircleRegion(x, y, float(km), planar=self._space.planar)
+        if box is not None:
+            return BoxRegion(*_numbers(box, 4, "box"), planar=self._space.planar)
+        return WORLD if region is None else parse_region(region, self._space)
+
+    def _rows(self, number: int, subscription: _Subscription) -> tuple[RowBatch, list[Region]]:
+        boxes = subscription.region.boxes(self._space)
+        wanted = subscription.clauses
+        terms, starts = self._terms([clause.required for clause in wanted for _ in boxes], self._vocabulary.add)
+        not_terms, not_starts = self._terms([clause.forbidden for clause in wanted for _ in boxes], self._vocabulary.add)
+        n = len(wanted) * len(boxes)
+        shaped = not subscription.region.is_box
+        batch = RowBatch(
+            np.full(n, number, np.int64),
+            terms,
+            starts,
+            not_terms,
+            not_starts,
+            np.tile(boxes, (len(wanted), 1)).reshape(-1, 4),
+            np.full(n, 0 if shaped else NO_SHAPE, np.int32),
+            np.full(n, subscription.expires, np.int64),
+        )
+        return batch, [subscription.region] if shaped else []
+
+    def _terms(self, token_lists: list[Any], resolve: Callable[[pa.Array], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        flat = pa.array([token for tokens in token_lists for token in tokens], pa.string())
+        starts = np.cumsum([0, *(len(tokens) for tokens in token_lists)], dtype=np.int64)
+        return sorted_sets(resolve(flat), starts)
+
+    def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
+        terms, starts = self._terms([words], self._vocabulary.lookup)
+        return MessageBatch(np.array([number]), terms, starts, place, np.array([self._now()]))
+
+    def _place(self, at: Sequence[float]) -> np.ndarray:
+        try:
+            values = [float(value) for value in at]
+        except (TypeError, ValueError):
+            values = []
+        if len(values) not in (2, 4):
+            raise InvalidInput("at= is a point (x, y) or a box (xmin, ymin, xmax, ymax)", column="at")
+        box = np.array([values * 2 if len(values) == 2 else values], np.float64)
+        code = int(coordinate_faults(box, self._space)[0])
+        if code != FINE:
+            raise InvalidInput(fault_reason(code, box[0], planar=self._space.planar)[1], column="at")
+        return box
+
+    def _deadline(self, expires: datetime | timedelta | None) -> int:
+        if expires is None:
+            return NEVER
+        if isinstance(expires, timedelta):
+            return self._now() + expires // timedelta(microseconds=1)
+        stamped = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
+        return (stamped - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+    def _now(self) -> int:
+        return int(self._clock() * 1_000_000)
+
+    def _expire(self) -> None:
+        now = self._now()
+        while self._expiries and self._expiries[0][0] <= now:
+            expires, number = heapq.heappop(self._expiries)
+            held = self._live.get(number)
+            if held is not None and held.expires == expires:
+                self.unsubscribe(number)
+
+
+def _numbers(values: Any, n: int, name: str) -> list[float]:
+    try:
+        made = [float(value) for value in values]
+    except (TypeError, ValueError):
+        made = []
+    if len(made) != n:
+        raise InvalidInput(f"{name}= takes {n} numbers, not {values!r}", column=name)
+    return made
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not -(2**63) <= int(value) < 2**63:
+        raise InvalidInput(f"{name}= is a whole number within int64, not {value!r}", column=name)
+    return int(value)
+
+

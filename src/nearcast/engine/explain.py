@@ -1,0 +1,63 @@
+"""Why a message does or does not concern a subscription, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nearcast.geo.region import Region
+from nearcast.text.expression import Clause
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was found when one subscription was held against one message.
+
+    An expression holds when one of its clauses does; the tokens here are those of the clause that came closest.
+    """
+
+    holds: bool
+    matched: tuple[str, ...]  # required tokens that occur
+    missing: tuple[str, ...]  # required tokens that do not occur
+    forbidden: tuple[str, ...]  # tokens under NOT that occur
+    inside: bool
+    distance: float  # from the message to the region, 0 inside; kilometres, or units of a plane
+    expired: bool
+    region: str
+    unit: str
+
+    def __str__(self) -> str:
+        lines = ["match" if self.holds else "no match"]
+        lines += [f"  tokens found: {', '.join(self.matched)}"] if self.matched else []
+        lines += [f"  tokens missing: {', '.join(self.missing)}"] if self.missing else []
+        lines += [f"  tokens that must not occur but do: {', '.join(self.forbidden)}"] if self.forbidden else []
+        away = f"{self.distance:.3g} {self.unit}".rstrip()
+        lines += [f"  place: {'inside' if self.inside else away + ' outside'} {self.region}"]
+        lines += ["  the subscription had expired"] if self.expired else []
+        return "\n".join(lines)
+
+
+def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.ndarray, expired: bool) -> Explanation:
+    """Hold clauses and region against a message's tokens and its box (float64[4])."""
+    inside = bool(region.overlaps(place.reshape(1, 4))[0])
+    planar = getattr(region, "planar", False)
+    distance = 0.0 if inside else region.distance(float((place[0] + place[2]) / 2), float((place[1] + place[3]) / 2))
+    closest = min(clauses, key=lambda clause: _faults(clause, tokens), default=None)
+    if closest is None:  # the expression contradicts itself
+        return Explanation(False, (), (), (), inside, distance, expired, region.describe(), "" if planar else "km")
+    return Explanation(
+        holds=_faults(closest, tokens) == 0 and inside and not expired,
+        matched=tuple(sorted(token for token in closest.required if token in tokens)),
+        missing=tuple(sorted(token for token in closest.required if token not in tokens)),
+        forbidden=tuple(sorted(token for token in closest.forbidden if token in tokens)),
+        inside=inside,
+        distance=distance,
+        expired=expired,
+        region=region.describe(),
+        unit="" if planar else "km",
+    )
+
+
+def _faults(clause: Clause, tokens: set[str]) -> int:
+    return sum(token not in tokens for token in clause.required) + sum(token in tokens for token in clause.forbidden)

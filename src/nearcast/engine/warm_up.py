@@ -1,0 +1,139 @@
+"""Compile every kernel now, by doing a little of everything, with the types that real work has.
+
+Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together would each compile
+the same: whoever starts many (a server, Spark, a test run) warms up once before.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.engine.catalogue import methods
+from nearcast.engine.engine import Engine
+from nearcast.engine.index import build_index, open_index
+from nearcast.matching.method import find_method
+from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
+
+COMMON = "text and places"
+N_ROWS = 1500  # past the 1,024 rows from which removals compact the store
+TRIANGLE = '{"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [0, 9], [0, 0]]]}'
+UNIT = (0.0, 0.0, 1.0, 1.0)
+
+
+def parts_of(names: Sequence[str] | None = None) -> list[str]:
+    """What `warm_up` goes through: the common part, then the methods named, or all."""
+    known = [info.name for info in methods()]
+    return [COMMON, *(find_method(name).name for name in (names or known))]
+
+
+def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
+    """Compile part by part, and say after each how many seconds it took."""
+    for part in parts_of(names):
+        start = time.perf_counter()
+        if part == COMMON:
+            _warm_text()
+            _warm_engine()
+        else:
+            _warm_method(part, None)
+            _warm_method(part, UNIT)
+        yield part, time.perf_counter() - start
+
+
+def _warm_text() -> None:
+    texts = pa.array(["Two plain words", "Café #tag @name 漢字かな", "", None] * 20)
+    tokens = Analyser().tokens_batch(texts)
+    Analyser(fold_accents=True, stop_words="en", stem="english").tokens_batch(texts)
+    Analyser().tokens("one more text")
+    vocabulary = Vocabulary()
+    terms = vocabulary.add(tokens.flatten())
+    vocabulary.count_documents(terms, np.array([0, len(terms)], np.int64))
+    with tempfile.TemporaryDirectory() as folder:
+        vocabulary.save(Path(folder) / "vocabulary")
+        vocabulary = Vocabulary.open(Path(folder) / "vocabulary")
+        vocabulary.add(pa.array([f"grown{k}" for k in range(5000)]))
+    vocabulary.lookup(pa.array(["two", "unknown"]))
+    vocabulary.term("two")
+    vocabulary.tokens(vocabulary.lookup(pa.array(["two"])))
+
+
+def _warm_engine() -> None:
+    for space in (None, UNIT):
+        engine = Engine("brute", space=space)
+        near = engine.subscribe("one OR two NOT three", near=(0.5, 0.5), km=0.1, expires=timedelta(hours=1))
+        drawn = engine.subscribe("one", region=TRIANGLE)
+        boxed = engine.subscribe("", box=(0, 0, 1, 1))
+        for at in ((0.5, 0.5), (0.2, 0.2, 0.6, 0.6), (0.9, 0.1)):
+            engine.publish("one two", at=at)
+            for number in (near, drawn, boxed):
+                engine.explain(number, "two", at=at)
+        engine.unsubscribe(near)
+
+
+def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> None:
+    rng = np.random.default_rng(1)
+    points, ranges = _messages(rng, 0.0), _messages(rng, 0.3)
+    index = build_index(_boxes(rng, 0, N_ROWS // 5), name, space=space)
+    index.insert(_boxes(rng, 0, N_ROWS))  # replaces, and grows enough to be built anew
+    index.insert(_boxes(rng, N_ROWS, 50))
+    index.insert(_expressions(space is not None))
+    for messages in (points, ranges):
+        index.match(messages)
+        index.match(messages, threads=2)
+    index.match_one(["w0", "w1"], 0.5, 0.5)
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(folder)
+        opened = open_index(folder)
+        opened.insert(_boxes(rng, N_ROWS, 100))
+        opened.match(points)
+        opened.remove(np.arange(10))
+    index.remove(np.arange(N_ROWS - 200))
+    index.match(ranges)
+
+
+def _boxes(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
+    """Tokens and boxes in the unit square; every eighth has no token."""
+    counts = np.arange(n) % 8 % 6
+    low = rng.random((n, 2)) * 0.9
+    high = low + rng.random((n, 2)) ** 4 * 0.1
+    return {
+        "id": np.arange(first, first + n),
+        "tokens": [_words(rng, count) for count in counts.tolist()],
+        **dict(zip(("xmin", "ymin", "xmax", "ymax"), np.hstack([low, high]).T, strict=True)),
+    }
+
+
+def _expressions(planar: bool) -> list[dict[str, Any]]:
+    circle = "circle(0.5, 0.5, 0.2)" if planar else "circle(0.5, 0.5, 30km)"
+    wishes = ("w0 AND (w1 OR w2) NOT w3", "NOT w4", "", "w1")
+    far = "2100-01-01T00:00:00Z"
+    return [
+        {"id": 90_000 + 10 * k + j, "expression": wish, "region": region, "expires": far if j % 2 else None}
+        for k, wish in enumerate(wishes)
+        for j, region in enumerate((circle, TRIANGLE, "world"))
+    ]
+
+
+def _messages(rng: np.random.Generator, size: float) -> dict[str, Any]:
+    n = 200
+    low = rng.random((n, 2)) * (1 - size)
+    high = low + rng.random((n, 2)) * size
+    return {
+        "id": np.arange(n),
+        "text": [" ".join(_words(rng, count)) for count in (np.arange(n) % 50).tolist()],
+        **dict(zip(("xmin", "ymin", "xmax", "ymax"), np.hstack([low, high]).T, strict=True)),
+        "time": pa.array(np.arange(n), pa.timestamp("us", "UTC")),
+    }
+
+
+def _words(rng: np.random.Generator, count: int) -> list[str]:
+    """Skewed: low numbers are frequent."""
+    return [f"w{int(200 * value**3)}" for value in rng.random(count)]

@@ -1,0 +1,126 @@
+"""Polygons, one or many. Edges are straight in the coordinates; borders, of holes too, belong to them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import shapely
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.boxes import bounds_of, is_point
+from nearcast.geo.outline import outline_km, outline_pieces
+from nearcast.geo.region import Region, check_space
+from nearcast.geo.seam import with_twins
+from nearcast.geo.space import Space
+
+MAX_BOXES = 8
+"""A polygon of many islands gets at most this many boxes: each box is one more row in every index."""
+
+_geos_lock = threading.Lock()  # GEOS builds the indexes of a prepared polygon on first use, unguarded
+
+
+@dataclass(frozen=True)
+class PolygonRegion(Region):
+    """A valid Polygon or MultiPolygon; in lon/lat within -180..180 and -90..90, see `parse_region`."""
+
+    geometry: shapely.Geometry
+    planar: bool = False
+
+    def __post_init__(self) -> None:
+        geometry = self.geometry
+        if geometry.geom_type not in ("Polygon", "MultiPolygon") or geometry.is_empty:
+            raise InvalidInput(
+                f"a polygon region needs a non-empty polygon, not {geometry!r}", column="region"
+            )
+        if not geometry.is_valid:
+            raise InvalidInput(
+                f"the polygon is not valid: {shapely.is_valid_reason(geometry)}", column="region"
+            )
+        xmin, ymin, xmax, ymax = geometry.bounds
+        if not self.planar and (xmin < -180 or xmax > 180 or ymin < -90 or ymax > 90):
+            raise InvalidInput(
+                "the polygon leaves -180..180, -90..90; parse_region splits it", column="region"
+            )
+
+    @cached_property
+    def places(self) -> shapely.Geometry:
+        """What places are tested against: on the globe with twins of what touches 180 degrees or a pole."""
+        places = self.geometry if self.planar else with_twins(self.geometry)
+        prepare_for_points(places)
+        return places
+
+    @cached_property
+    def _pieces(self) -> np.ndarray:
+        return outline_pieces(self.geometry)
+
+    def boxes(self, space: Space) -> np.ndarray:
+        check_space(self.planar, space)
+        return covering_boxes(self.places)
+
+    def overlaps(self, boxes: np.ndarray) -> np.ndarray:
+        return polygons_overlap(np.full(len(boxes), self.places, object), boxes)
+
+    def distance(self, x: float, y: float) -> float:
+        if self.planar:
+            return float(shapely.distance(self.geometry, shapely.Point(x, y)))
+        if shapely.intersects_xy(self.places, x, y):
+            return 0.0
+        return float(outline_km(float(x), float(y), self._pieces))
+
+    def to_geojson(self) -> dict[str, Any]:
+        mapping: dict[str, Any] = shapely.geometry.mapping(self.geometry)
+        return {"type": mapping["type"], "coordinates": _as_lists(mapping["coordinates"])}
+
+    def describe(self) -> str:
+        # A ring repeats its first corner at its end.
+        rings = shapely.get_rings(shapely.get_parts(self.geometry))
+        corners = int(shapely.get_num_coordinates(self.geometry)) - len(rings)
+        parts = int(shapely.get_num_geometries(self.geometry))
+        what = "a polygon" if parts == 1 else f"{parts} polygons"
+        return f"{what} with {corners} corners"
+
+
+def _as_lists(nested: Any) -> Any:
+    return [_as_lists(item) for item in nested] if isinstance(nested, tuple) else nested
+
+
+def covering_boxes(places: shapely.Geometry) -> np.ndarray:
+    """float64[k,4], k <= MAX_BOXES: the parts' bounds, grouped at the widest gaps in x; no two share an x."""
+    bounds = shapely.bounds(shapely.get_parts(shapely.get_parts(places)))
+    bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
+    gaps = bounds[1:, 0] - np.maximum.accumulate(bounds[:-1, 2])
+    widest = np.argsort(-gaps, kind="stable")[: MAX_BOXES - 1]
+    cuts = np.sort(widest[gaps[widest] > 0]) + 1
+    return np.array([bounds_of(group) for group in np.split(bounds, cuts)])
+
+
+def prepare_for_points(geometry: shapely.Geometry) -> None:
+    """Index the polygon; the test at a corner makes GEOS build now what threads would race to build later."""
+    x, y = shapely.get_coordinates(geometry)[0]
+    with _geos_lock:
+        shapely.prepare(geometry)
+        shapely.intersects_xy(geometry, x, y)
+
+
+def polygons_overlap(geometries: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """bool[n]: does geometry i, prepared for points, share a point with box i?"""
+    out = np.zeros(len(boxes), np.bool_)
+    points = is_point(boxes)
+    out[points] = shapely.intersects_xy(geometries[points], boxes[points, 0], boxes[points, 1])
+    ranges = ~points
+    if ranges.any():
+        with _geos_lock:
+            out[ranges] = shapely.intersects(geometries[ranges], _range_geometries(boxes[ranges]))
+    return out
+
+
+def _range_geometries(boxes: np.ndarray) -> np.ndarray:
+    """Boxes as geometries; one without width or height becomes a line, for a polygon must have an area."""
+    geometries = shapely.box(boxes[:, 0], boxes[:, 1], boxes[:, 2], boxes[:, 3])
+    flat = (boxes[:, 0] == boxes[:, 2]) | (boxes[:, 1] == boxes[:, 3])
+    geometries[flat] = shapely.linestrings(boxes[flat].reshape(-1, 2, 2))
+    return np.asarray(geometries)

@@ -1,0 +1,122 @@
+"""What a region is, and the two whose boxes say it all: box and whole world."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.boxes import overlap_pairs
+from nearcast.geo.distance import box_distances
+from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
+
+HUGE = float(np.finfo(np.float64).max)
+PLANE = Space(True, (0.0, 0.0, 1.0, 1.0))  # for checks that only ask whether the space is planar
+
+
+class Region(ABC):
+    """Where a subscription listens. Borders belong to it.
+
+    Indexes see `boxes`; whatever overlaps the region overlaps one of them. `overlaps` is the exact test, and
+    `is_box` says that the boxes are exact already.
+    """
+
+    is_box = False
+
+    @abstractmethod
+    def boxes(self, space: Space) -> np.ndarray:
+        """float64[k,4]: boxes that together hold the region."""
+
+    @abstractmethod
+    def overlaps(self, boxes: np.ndarray) -> np.ndarray:
+        """bool[n]: does the region share a point with each place?"""
+
+    @abstractmethod
+    def distance(self, x: float, y: float) -> float:
+        """From the point to the region, 0 inside: kilometres in lon/lat, units in a plane."""
+
+    @abstractmethod
+    def to_geojson(self) -> dict[str, Any]:
+        """A form that `parse_region` reads back. Circle and World are not in the GeoJSON standard."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One short phrase."""
+
+
+def check_space(region_is_planar: bool, space: Space) -> None:
+    if region_is_planar != space.planar:
+        names = {True: "planar", False: "lon/lat"}
+        raise InvalidInput(
+            f"a {names[region_is_planar]} region in a {names[space.planar]} space", column="region"
+        )
+
+
+@dataclass(frozen=True)
+class BoxRegion(Region):
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+    planar: bool = False
+
+    is_box = True
+
+    def __post_init__(self) -> None:
+        code = int(coordinate_faults(self._rows(), PLANE if self.planar else LONLAT)[0])
+        if code != FINE:
+            raise InvalidInput(fault_reason(code, self._rows()[0], planar=self.planar)[1], column="region")
+
+    def _rows(self) -> np.ndarray:
+        return np.array([[self.xmin, self.ymin, self.xmax, self.ymax]], np.float64)
+
+    def boxes(self, space: Space) -> np.ndarray:
+        check_space(self.planar, space)
+        return self._rows()
+
+    def overlaps(self, boxes: np.ndarray) -> np.ndarray:
+        return overlap_pairs(np.broadcast_to(self._rows(), (len(boxes), 4)).copy(), boxes)
+
+    def distance(self, x: float, y: float) -> float:
+        return float(box_distances(np.array([float(x)]), np.array([float(y)]), self._rows(), self.planar)[0])
+
+    def to_geojson(self) -> dict[str, Any]:
+        x0, y0, x1, y1 = self._rows()[0].tolist()
+        if x0 == x1 and y0 == y1:
+            return {"type": "Point", "coordinates": [x0, y0]}
+        return {"type": "Polygon", "coordinates": [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]]}
+
+    def describe(self) -> str:
+        if self.xmin == self.xmax and self.ymin == self.ymax:
+            return f"the point {self.xmin:g}, {self.ymin:g}"
+        return f"the box {self.xmin:g}, {self.ymin:g} to {self.xmax:g}, {self.ymax:g}"
+
+
+@dataclass(frozen=True)
+class WorldRegion(Region):
+    """Everywhere, in any space."""
+
+    is_box = True
+
+    def boxes(self, space: Space) -> np.ndarray:
+        # In a plane any finite coordinate is valid, also outside the bounds. The box's width is inf.
+        everywhere = (-HUGE, -HUGE, HUGE, HUGE) if space.planar else LONLAT.bounds
+        return np.array([everywhere], np.float64)
+
+    def overlaps(self, boxes: np.ndarray) -> np.ndarray:
+        return np.ones(len(boxes), np.bool_)
+
+    def distance(self, x: float, y: float) -> float:
+        return 0.0
+
+    def to_geojson(self) -> dict[str, Any]:
+        return {"type": "World"}
+
+    def describe(self) -> str:
+        return "the whole world"
+
+
+WORLD = WorldRegion()

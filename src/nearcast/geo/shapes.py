@@ -1,0 +1,161 @@
+"""The exact shapes of live subscriptions, by small number. Boxes are exact already and are never here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import shapely
+
+from nearcast.arrays.growable import grown
+from nearcast.arrays.ragged import starts_of
+from nearcast.errors import CorruptFile
+from nearcast.geo.circle import CircleRegion, circles_overlap
+from nearcast.geo.polygon import PolygonRegion, polygons_overlap, prepare_for_points
+from nearcast.geo.region import Region
+from nearcast.geo.seam import with_twins
+from nearcast.geo.space import Space
+
+FREE, CIRCLE, POLYGON = range(3)
+GEOMETRY_BYTES = 400
+"""What a shapely polygon holds beside its coordinates."""
+
+
+class ShapeTable:
+    """Circles and polygons of one space. One writer at a time; readers on any number of threads."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._kinds = np.zeros(0, np.uint8)  # uint8[n]      FREE, CIRCLE or POLYGON
+        self._circles = np.zeros((0, 3), np.float64)  # float64[n,3]  x, y, radius of circles
+        self._polygons = np.zeros(0, object)  # object[n]     shapely geometry of polygons
+        self._places = np.zeros(
+            0, object
+        )  # object[n]     the same with its twins (geo/seam.py), prepared on first use
+        self._prepared = np.zeros(0, np.bool_)  # bool[n]       is the place prepared?
+        self._size = 0
+        self._free: list[int] = []
+        self._geometry_bytes = 0
+
+    def __len__(self) -> int:
+        return self._size - len(self._free)
+
+    def add(self, region: Region) -> int:
+        """Keep the region's shape; returns its number, which may be one that was discarded."""
+        if not isinstance(region, CircleRegion | PolygonRegion) or region.planar != self.space.planar:
+            raise ValueError(f"not a circle or polygon of this space: {region.describe()}")
+        number = self._next_number()
+        if isinstance(region, CircleRegion):
+            self._circles[number] = region.x, region.y, region.radius
+            self._kinds[number] = CIRCLE
+        else:
+            self._put_polygon(number, region.geometry)
+        return number
+
+    def discard(self, number: int) -> None:
+        """Forget a shape; its number will be given out again."""
+        self._check_live(number)
+        if self._kinds[number] == POLYGON:
+            self._geometry_bytes -= _geometry_bytes(self._polygons[number])
+        self._kinds[number] = FREE
+        self._polygons[number] = self._places[number] = None
+        self._prepared[number] = False
+        self._free.append(number)
+
+    def region(self, number: int) -> Region:
+        self._check_live(number)
+        if self._kinds[number] == POLYGON:
+            return PolygonRegion(self._polygons[number], self.space.planar)
+        x, y, radius = self._circles[number].tolist()
+        return CircleRegion(x, y, radius, self.space.planar)
+
+    def overlaps(self, numbers: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+        """bool[k]: does shape numbers[i] share a point with boxes[i]? Discarded shapes overlap nothing."""
+        kinds = self._kinds[numbers]
+        out = np.zeros(len(numbers), np.bool_)
+        circles = np.flatnonzero(kinds == CIRCLE)
+        if len(circles):
+            is_in = np.zeros(len(circles), np.bool_)
+            circles_overlap(self._circles, numbers[circles], boxes[circles], self.space.planar, is_in)
+            out[circles] = is_in
+        polygons = np.flatnonzero(kinds == POLYGON)
+        if len(polygons):
+            self._prepare(numbers[polygons])
+            out[polygons] = polygons_overlap(self._places[numbers[polygons]], boxes[polygons])
+        return out
+
+    @property
+    def nbytes(self) -> int:
+        columns = (self._kinds, self._circles, self._polygons, self._places, self._prepared)
+        return sum(column.nbytes for column in columns) + self._geometry_bytes
+
+    def header(self) -> dict[str, Any]:
+        return {"space": self.space.header()}
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Everything as flat arrays; numbers keep their meaning."""
+        n = self._size
+        wkb = [b"" if shape is None else shape for shape in shapely.to_wkb(self._polygons[:n])]
+        return {
+            "kinds": self._kinds[:n].copy(),
+            "circles": self._circles[:n].copy(),
+            "wkb": np.frombuffer(b"".join(wkb), np.uint8),
+            "wkb_starts": starts_of(np.array([len(shape) for shape in wkb], np.int64)),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> ShapeTable:
+        """The table that `arrays` and `header` were taken from."""
+        table = cls(Space.from_header(header["space"]))
+        n, starts, wkb = len(arrays["kinds"]), arrays["wkb_starts"], arrays["wkb"].tobytes()
+        table._grow(n)
+        table._circles[:n] = arrays["circles"]
+        table._kinds[:n] = arrays["kinds"]
+        table._free = np.flatnonzero(arrays["kinds"] == FREE)[::-1].tolist()
+        for number in np.flatnonzero(arrays["kinds"] == POLYGON).tolist():
+            table._put_polygon(number, _from_wkb(wkb[starts[number] : starts[number + 1]]))
+        return table
+
+    def _next_number(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._grow(self._size + 1)
+        return self._size - 1
+
+    def _grow(self, size: int) -> None:
+        self._kinds = grown(self._kinds, size, FREE)
+        self._circles = grown(self._circles, size)
+        self._polygons = grown(self._polygons, size)  # NumPy fills new object arrays with None
+        self._places = grown(self._places, size)
+        self._prepared = grown(self._prepared, size, False)
+        self._size = size
+
+    def _put_polygon(self, number: int, geometry: shapely.Geometry) -> None:
+        self._polygons[number] = geometry
+        self._places[number] = geometry if self.space.planar else with_twins(geometry)
+        self._geometry_bytes += _geometry_bytes(geometry)
+        self._kinds[number] = POLYGON
+
+    def _check_live(self, number: int) -> None:
+        if not 0 <= number < self._size or self._kinds[number] == FREE:
+            raise LookupError(f"no shape has the number {number}")
+
+    def _prepare(self, numbers: np.ndarray) -> None:
+        fresh = numbers[~self._prepared[numbers]]
+        for number in np.unique(fresh).tolist():
+            place = self._places[number]
+            if place is not None:  # discarded meanwhile
+                prepare_for_points(place)
+                self._prepared[number] = True
+
+
+def _geometry_bytes(geometry: shapely.Geometry) -> int:
+    return GEOMETRY_BYTES + 16 * int(shapely.get_num_coordinates(geometry))
+
+
+def _from_wkb(wkb: bytes) -> shapely.Geometry:
+    try:
+        return shapely.from_wkb(wkb)
+    except shapely.errors.ShapelyError as error:
+        raise CorruptFile(f"a stored polygon cannot be read: {error}") from error

@@ -1,0 +1,60 @@
+"""The gate of the matcher: batches of the right types, and terms in range, since kernels check nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.ragged import sorted_sets
+from nearcast.errors import InvalidInput
+from nearcast.model import MAX_TERMS_PER_ROW, MessageBatch, RowBatch
+
+
+def checked_messages(messages: MessageBatch, n_terms: int) -> MessageBatch:
+    """The batch in the kernels' types, without the terms that no row has."""
+    terms = _plain(messages.terms, np.int32)
+    starts = _plain(messages.term_starts, np.int64)
+    if len(terms) and (int(terms.max()) >= n_terms or int(terms.min()) < 0):
+        terms, starts = sorted_sets(np.where(terms < n_terms, terms, -1), starts)
+    boxes = _plain(messages.boxes, np.float64)
+    _require_finite(boxes)
+    return MessageBatch(_plain(messages.ids, np.int64), terms, starts, boxes, _plain(messages.times, np.int64))
+
+
+def checked_rows(batch: RowBatch) -> RowBatch:
+    """The batch in the kernels' types, its terms sorted sets."""
+    boxes = _plain(batch.boxes, np.float64)
+    _require_finite(boxes)
+    terms, term_starts = _checked_terms(batch.terms, batch.term_starts)
+    not_terms, not_starts = _checked_terms(batch.not_terms, batch.not_starts)
+    return RowBatch(
+        _plain(batch.owner_ids, np.int64),
+        terms,
+        term_starts,
+        not_terms,
+        not_starts,
+        boxes,
+        _plain(batch.shapes, np.int32),
+        _plain(batch.expires, np.int64),
+    )
+
+
+def _checked_terms(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    terms, starts = _plain(terms, np.int32), _plain(starts, np.int64)
+    if len(terms) and int(terms.min()) < 0:
+        raise InvalidInput("a row names a term below 0; look tokens up in the vocabulary first")
+    if len(starts) > 1 and int(np.diff(starts).max()) > MAX_TERMS_PER_ROW:
+        row = int(np.diff(starts).argmax())
+        raise InvalidInput(f"a row may have {MAX_TERMS_PER_ROW} terms at most", row=row, column="tokens")
+    return sorted_sets(terms, starts)
+
+
+def _require_finite(boxes: np.ndarray) -> None:
+    bad = ~(np.isfinite(boxes).all(axis=1) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3]))
+    if bad.any():
+        raise InvalidInput("a box must be finite, with min <= max", row=int(bad.argmax()))
+
+
+def _plain(array: np.ndarray, dtype: type) -> np.ndarray:
+    """C-contiguous and of one type, so that each kernel is compiled once. Read-only arrays are another type to Numba."""
+    plain = np.ascontiguousarray(array, dtype)
+    return plain if plain.flags.writeable else plain.copy()

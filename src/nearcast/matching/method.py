@@ -1,0 +1,112 @@
+"""The contract of a method, and the registry.
+
+A method is an index over rows. A row is a sorted set of at least one term and one closed box; it holds on a message when
+all its terms occur in the message and its box overlaps the message's box. The edges:
+
+* a point on the border is inside; touching boxes overlap; a box may have size 0;
+* equal boxes, equal term sets and wholly equal rows are still different rows;
+* a message may have no terms at all, or thousands; its terms are sorted, unique, and below `store.n_terms`;
+* `insert` brings rows that are already in the store; `remove` names rows that are still there and forgets them for good:
+  the store may give their numbers to other rows right after;
+* `match` changes nothing, so that several threads may call it at once;
+* each row that holds is reported once per message, in any order.
+
+What is common to all methods sits above (see matcher.py): expressions, NOT, exact shapes, rows without terms, replacing,
+ids, order, threads and files.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nearcast.errors import InvalidInput, UnknownMethod
+from nearcast.geo.space import Space
+from nearcast.matching.store import RowStore
+from nearcast.model import Hits, MessageBatch, Work
+
+REGISTRY: dict[str, type[Method]] = {}
+
+
+class Method(ABC):
+    """Subclasses that set `name` are registered by that name."""
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    """The paper it comes from (a page of docs/papers), or "baseline" or "nearcast"."""
+    kinds: ClassVar[tuple[str, ...]] = ("match",)
+    takes_termless_rows: ClassVar[bool] = False
+    """True for the oracle, which scans all rows itself."""
+    in_auto: ClassVar[bool] = False
+    """True for methods that `auto` may choose."""
+    effort_ceiling: ClassVar[float] = 0.5
+    """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
+    rebuild_growth: ClassVar[float] = 4.0
+    """Built anew, with fresh term frequencies, once it holds this many times the rows of its last build."""
+    known_gaps: ClassVar[dict[str, str]] = {}
+    """Checks that it cannot pass yet, each with the reason: expected to fail, and failing loudly once they pass."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            known = REGISTRY.setdefault(cls.name, cls)
+            if known is not cls and known.__module__ != cls.__module__:
+                raise ValueError(f"method name '{cls.name}' is taken by {known.__module__}")
+            REGISTRY[cls.name] = cls
+
+    def __init__(self, store: RowStore, space: Space) -> None:
+        self.store = store
+        self.space = space
+
+    @abstractmethod
+    def build(self, rows: np.ndarray) -> None:
+        """Index these rows (int32) and no others."""
+
+    @abstractmethod
+    def insert(self, rows: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def remove(self, rows: np.ndarray) -> None: ...
+
+    @abstractmethod
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes held beyond the store's."""
+
+    @abstractmethod
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a small header, enough for `restore`."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
+
+
+def find_method(name: str) -> type[Method]:
+    """The method of that name."""
+    if name not in REGISTRY:
+        raise UnknownMethod(f"no method '{name}'; there are {', '.join(sorted(REGISTRY))}")
+    return REGISTRY[name]
+
+
+def method_options(method: type[Method]) -> dict[str, Any]:
+    """The options of a method and their defaults: its constructor's parameters beyond the contract's two."""
+    parameters = list(inspect.signature(method.__init__).parameters.values())[3:]
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def make_method(name: str, store: RowStore, space: Space, options: dict[str, Any]) -> Method:
+    """An empty method over a store."""
+    method = find_method(name)
+    allowed = method_options(method)
+    for option in options:
+        if option not in allowed:
+            known = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+            raise InvalidInput(f"method '{name}' has no option '{option}'; {known}")
+    return method(store, space, **options)

@@ -1,0 +1,56 @@
+"""The one exact predicate: when a row holds on a message.
+
+Every method ends here, or at a test it can prove equal. Boxes are closed: touching is overlapping.
+"""
+
+from __future__ import annotations
+
+from nearcast.arrays.jit import kernel
+
+FLAG_LIVE = 1
+FLAG_NEGATIVE = 2  # has `not` terms
+FLAG_SHAPED = 4  # its region is smaller than its box
+FLAG_EXPIRES = 8
+FLAG_CHAINED = 16  # its subscription has further rows
+
+VERIFIED_LATE = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
+
+
+@kernel
+def mark_terms(marks, messages, message, value):  # type: ignore[no-untyped-def]
+    """Set marks[term] for each term of one message: 1 before it is matched, 0 after."""
+    for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
+        marks[messages.terms[k]] = value
+
+
+@kernel
+def has_all_terms(rows, row, marks):  # type: ignore[no-untyped-def]
+    """Whether each positive term of the row is marked."""
+    first = rows.offsets[row]
+    for k in range(first, first + rows.n_terms[row]):
+        if marks[rows.terms[k]] == 0:
+            return False
+    return True
+
+
+@kernel
+def has_any_not_term(rows, row, marks):  # type: ignore[no-untyped-def]
+    """Whether a negative term of the row is marked. They lie behind the positive ones."""
+    first = rows.offsets[row] + rows.n_terms[row]
+    for k in range(first, first + rows.n_not[row]):
+        if marks[rows.terms[k]] != 0:
+            return True
+    return False
+
+
+@kernel
+def box_overlaps(rows, row, box):  # type: ignore[no-untyped-def]
+    """Whether the row's closed box and the message's closed box share a point."""
+    own = rows.boxes[row]
+    return own[0] <= box[2] and own[2] >= box[0] and own[1] <= box[3] and own[3] >= box[1]
+
+
+@kernel
+def row_holds(rows, row, marks, box):  # type: ignore[no-untyped-def]
+    """Whether the row's positive terms all occur and its box overlaps: what a method must decide."""
+    return box_overlaps(rows, row, box) and has_all_terms(rows, row, marks)

@@ -1,0 +1,258 @@
+"""The row store: the content of every live row, once, for all methods.
+
+Rows are numbered densely; the number of a removed row is used again. Methods keep row numbers, and copies of what they
+want inline; they read the rest here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
+from nearcast.geo.region import Region
+from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.space import Space
+from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED
+from nearcast.model import NEVER, NO_SHAPE, RowBatch
+
+
+class RowArrays(NamedTuple):
+    """What kernels read. A row is a subscription's (clause, box); flags are 0 where no live row is."""
+
+    boxes: np.ndarray  # float64[n,4]
+    offsets: np.ndarray  # int64[n]   where the row's terms lie: positive ones, then negative ones
+    n_terms: np.ndarray  # uint16[n]  how many positive terms
+    n_not: np.ndarray  # uint16[n]  how many negative terms
+    flags: np.ndarray  # uint8[n]   FLAG_* of the predicate
+    terms: np.ndarray  # int32[...]
+
+
+class RowStore:
+    """Adds, removes and reads rows. Shapes and expiry times take memory only where some row has them."""
+
+    def __init__(self, space: Space) -> None:
+        self._boxes = np.empty((0, 4))
+        self._offsets = np.empty(0, np.int64)
+        self._n_terms = np.empty(0, np.uint16)
+        self._n_not = np.empty(0, np.uint16)
+        self._flags = np.empty(0, np.uint8)
+        self._terms = np.empty(0, np.int32)
+        self.owner_ids = np.empty(0, np.int64)
+        self._shapes = np.empty(0, np.int32)
+        self._expires = np.empty(0, np.int64)
+        self.shape_table = ShapeTable(space)
+        self._frequencies = np.zeros(0, np.int64)
+        self.n_terms = 0  # terms are 0 .. n_terms - 1; what a message brings beyond that is in no row
+        self.high = 0  # rows ever numbered
+        self.live = 0
+        self.live_late = 0  # live rows that need more than the method's answer: see verify.py
+        self._free = np.empty(0, np.int32)
+        self._n_free = 0
+        self._arena_used = 0
+        self._arena_dead = 0
+
+    @property
+    def arrays(self) -> RowArrays:
+        n = self.high
+        return RowArrays(
+            self._boxes[:n], self._offsets[:n], self._n_terms[:n], self._n_not[:n], self._flags[:n], self._terms
+        )
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """int64[n_terms]: how many live rows hold each term."""
+        return self._frequencies[: self.n_terms]
+
+    @property
+    def expires(self) -> np.ndarray:
+        """int64[high], or empty where no row ever had an expiry."""
+        return self._expires[: self.high]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(a.nbytes) for a in self.state()[0].values())
+
+    def add(self, batch: RowBatch, regions: list[Region]) -> np.ndarray:
+        """Store the rows of a batch; return their row numbers."""
+        rows = self._number(batch.size)
+        self._know(batch.terms)
+        self._know(batch.not_terms)
+        _add_at(self._frequencies, batch.terms, 1)
+        self._boxes[rows] = batch.boxes
+        self.owner_ids[rows] = batch.owner_ids
+        self._add_terms(rows, batch)
+        flags = np.full(batch.size, FLAG_LIVE, np.uint8)
+        flags[np.diff(batch.not_starts) > 0] |= FLAG_NEGATIVE
+        flags[self._add_shapes(rows, batch.shapes, regions)] |= FLAG_SHAPED
+        flags[self._add_expires(rows, batch.expires)] |= FLAG_EXPIRES
+        self._flags[rows] = flags
+        self.live += batch.size
+        self.live_late += int(np.count_nonzero(flags > FLAG_LIVE))
+        return rows
+
+    def remove(self, rows: np.ndarray) -> None:
+        """Forget these live rows, each named once; their numbers may come back."""
+        flags = self._flags[rows]
+        for shape in self._shapes[rows[flags & FLAG_SHAPED > 0]]:
+            self.shape_table.discard(int(shape))
+        terms = self._positive_terms(rows)
+        _add_at(self._frequencies, terms, -1)
+        self._arena_dead += len(terms) + int(self._n_not[rows].sum(dtype=np.int64))
+        self.live -= len(rows)
+        self.live_late -= int(np.count_nonzero(flags & (FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES)))
+        self._flags[rows] = 0
+        self._free = grown(self._free, self._n_free + len(rows))
+        self._free[self._n_free : self._n_free + len(rows)] = rows
+        self._n_free += len(rows)
+        if self._arena_dead > 1024 and 2 * self._arena_dead > self._arena_used:
+            self._compact_terms()
+
+    def live_rows(self) -> np.ndarray:
+        return np.flatnonzero(self._flags[: self.high] & FLAG_LIVE).astype(np.int32)
+
+    def flag(self, rows: np.ndarray, flag: int, on: bool) -> None:
+        if on:
+            self._flags[rows] |= np.uint8(flag)
+        else:
+            self._flags[rows] &= np.uint8(255 - flag)
+
+    def shapes_of(self, rows: np.ndarray) -> np.ndarray:
+        return self._shapes[rows] if len(self._shapes) else np.full(len(rows), NO_SHAPE, np.int32)
+
+    def batch(self, rows: np.ndarray) -> tuple[RowBatch, list[Region]]:
+        """The content of these live rows, as it was given."""
+        positive, negative = self._n_terms[rows], self._n_not[rows]
+        shapes = np.where(self._flags[rows] & FLAG_SHAPED > 0, self.shapes_of(rows), NO_SHAPE)
+        regions = [self.shape_table.region(int(shape)) for shape in shapes[shapes != NO_SHAPE]]
+        numbers = np.full(len(rows), NO_SHAPE, np.int32)
+        numbers[shapes != NO_SHAPE] = np.arange(len(regions))
+        expires = self._expires[rows] if len(self._expires) else np.full(len(rows), NEVER)
+        batch = RowBatch(
+            self.owner_ids[rows],
+            self._gathered(self._offsets[rows], positive),
+            starts_of(positive),
+            self._gathered(self._offsets[rows] + positive, negative),
+            starts_of(negative),
+            self._boxes[rows],
+            numbers,
+            np.where(self._flags[rows] & FLAG_EXPIRES > 0, expires, NEVER),
+        )
+        return batch, regions
+
+    # -- parts of add and remove
+
+    def _number(self, n: int) -> np.ndarray:
+        reused = min(n, self._n_free)
+        self._n_free -= reused
+        again = self._free[self._n_free : self._n_free + reused]
+        rows = np.concatenate([again, np.arange(self.high, self.high + n - reused, dtype=np.int32)])
+        self.high += n - reused
+        self._boxes = grown(self._boxes, self.high)
+        self._offsets = grown(self._offsets, self.high)
+        self._n_terms = grown(self._n_terms, self.high)
+        self._n_not = grown(self._n_not, self.high)
+        self._flags = grown(self._flags, self.high, fill=0)
+        self.owner_ids = grown(self.owner_ids, self.high)
+        return rows
+
+    def _add_terms(self, rows: np.ndarray, batch: RowBatch) -> None:
+        counts, not_counts = np.diff(batch.term_starts), np.diff(batch.not_starts)
+        starts = starts_of(counts + not_counts)
+        offsets = self._arena_used + starts[:-1]
+        self._n_terms[rows], self._n_not[rows], self._offsets[rows] = counts, not_counts, offsets
+        self._arena_used += int(starts[-1])
+        self._terms = grown(self._terms, self._arena_used)
+        _scatter(batch.terms, batch.term_starts, offsets, self._terms)
+        _scatter(batch.not_terms, batch.not_starts, offsets + counts, self._terms)
+
+    def _add_shapes(self, rows: np.ndarray, shapes: np.ndarray, regions: list[Region]) -> np.ndarray:
+        shaped = np.flatnonzero(shapes != NO_SHAPE)
+        if len(shaped):
+            # Each row holds a shape of its own number, so that removing one row never takes another's shape.
+            self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
+            self._shapes[rows[shaped]] = [self.shape_table.add(regions[shape]) for shape in shapes[shaped]]
+        elif len(self._shapes):
+            self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
+        return shaped
+
+    def _add_expires(self, rows: np.ndarray, expires: np.ndarray) -> np.ndarray:
+        timed = np.flatnonzero(expires != NEVER)
+        if len(timed) or len(self._expires):
+            self._expires = grown(self._expires, self.high, fill=NEVER)
+            self._expires[rows] = expires
+        return timed
+
+    def _know(self, terms: np.ndarray) -> None:
+        if len(terms):
+            self.n_terms = max(self.n_terms, int(terms.max()) + 1)
+            self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
+
+    def _positive_terms(self, rows: np.ndarray) -> np.ndarray:
+        return self._gathered(self._offsets[rows], self._n_terms[rows])
+
+    def _gathered(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        starts = starts_of(counts)
+        out = np.empty(starts[-1], np.int32)
+        _gather(self._terms, offsets, starts, out)
+        return out
+
+    def _compact_terms(self) -> None:
+        rows = self.live_rows()
+        counts = self._n_terms[rows].astype(np.int64) + self._n_not[rows]
+        self._terms = self._gathered(self._offsets[rows], counts)
+        self._offsets[rows] = starts_of(counts)[:-1]
+        self._arena_used, self._arena_dead = len(self._terms), 0
+
+    # -- files
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        """Arrays and header for saving."""
+        n = self.high
+        rows = self.arrays._asdict() | {"terms": self._terms[: self._arena_used]}
+        more = {
+            "owner_ids": self.owner_ids[:n],
+            "row_shapes": self._shapes[:n],
+            "expires": self._expires[:n],
+            "frequencies": self.frequencies,
+            "free": self._free[: self._n_free],
+        }
+        counts = {"high": n, "live": self.live, "live_late": self.live_late, "arena_dead": self._arena_dead}
+        return rows | more, counts
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, space: Space) -> RowStore:
+        made = cls(space)
+        made._boxes, made._offsets, made._flags = arrays["boxes"], arrays["offsets"], arrays["flags"]
+        made._n_terms, made._n_not, made._terms = arrays["n_terms"], arrays["n_not"], arrays["terms"]
+        made.owner_ids, made._frequencies = arrays["owner_ids"], arrays["frequencies"]
+        made.n_terms = len(made._frequencies)
+        made._shapes, made._expires, made._free = arrays["row_shapes"], arrays["expires"], arrays["free"]
+        made.shape_table = shapes
+        made.high, made.live, made.live_late = header["high"], header["live"], header["live_late"]
+        made._n_free, made._arena_used = len(made._free), len(made._terms)
+        made._arena_dead = header["arena_dead"]
+        return made
+
+
+@kernel
+def _scatter(values, starts, offsets, out):  # type: ignore[no-untyped-def]
+    for i in range(len(offsets)):
+        for k in range(starts[i + 1] - starts[i]):
+            out[offsets[i] + k] = values[starts[i] + k]
+
+
+@kernel
+def _gather(values, offsets, starts, out):  # type: ignore[no-untyped-def]
+    for i in range(len(offsets)):
+        for k in range(starts[i + 1] - starts[i]):
+            out[starts[i] + k] = values[offsets[i] + k]
+
+
+@kernel
+def _add_at(counts, terms, by):  # type: ignore[no-untyped-def]
+    for k in range(len(terms)):
+        counts[terms[k]] += by

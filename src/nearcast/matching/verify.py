@@ -1,0 +1,91 @@
+"""After the method: drop rows whose NOT terms, expiry or exact shape say no; turn rows into subscription ids, sorted, once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
+from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
+from nearcast.matching.store import RowStore
+from nearcast.model import NO_TIME, Hits, MessageBatch
+
+
+def verified(store: RowStore, messages: MessageBatch, hits: Hits) -> Hits:
+    """The hits that hold in full."""
+    if store.live_late == 0 or len(hits.rows) == 0:
+        return hits
+    keep = np.ones(len(hits.rows), bool)
+    marks = np.zeros(store.n_terms, np.uint8)
+    _check_negatives_and_expiry(store.arrays, store.expires, messages, hits, marks, keep)
+    _check_shapes(store, messages, hits, keep)
+    counts = np.add.reduceat(np.append(keep, False), hits.starts[:-1], dtype=np.int64)
+    counts[hits.starts[:-1] == hits.starts[1:]] = 0  # reduceat gives the next element for an empty run
+    return Hits(hits.rows[keep], starts_of(counts))
+
+
+def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.ndarray) -> None:
+    shaped = np.flatnonzero(keep & (store.arrays.flags[hits.rows] & FLAG_SHAPED > 0))
+    if len(shaped):
+        message_rows = np.searchsorted(hits.starts, shaped, side="right") - 1
+        shapes = store.shapes_of(hits.rows[shaped])
+        keep[shaped] = store.shape_table.overlaps(shapes, messages.boxes[message_rows])
+
+
+@kernel
+def _check_negatives_and_expiry(rows, expires, messages, hits, marks, keep):  # type: ignore[no-untyped-def]
+    for m in range(len(hits.starts) - 1):
+        mark_terms(marks, messages, m, 1)
+        for k in range(hits.starts[m], hits.starts[m + 1]):
+            row = hits.rows[k]
+            if rows.flags[row] & FLAG_NEGATIVE and has_any_not_term(rows, row, marks):
+                keep[k] = False
+            elif rows.flags[row] & FLAG_EXPIRES and messages.times[m] != NO_TIME:
+                keep[k] = messages.times[m] < expires[row]
+        mark_terms(marks, messages, m, 0)
+
+
+def joined(first: Hits, second: Hits) -> Hits:
+    """The hits of both, message by message."""
+    if len(second.rows) == 0:
+        return first
+    starts = first.starts + second.starts
+    rows = np.empty(starts[-1], np.int32)
+    _join(first, second, starts, rows)
+    return Hits(rows, starts)
+
+
+@kernel
+def _join(first, second, starts, out):  # type: ignore[no-untyped-def]
+    for m in range(len(starts) - 1):
+        n = starts[m]
+        for k in range(first.starts[m], first.starts[m + 1]):
+            out[n] = first.rows[k]
+            n += 1
+        for k in range(second.starts[m], second.starts[m + 1]):
+            out[n] = second.rows[k]
+            n += 1
+
+
+def owners_sorted(owner_ids: np.ndarray, hits: Hits, has_chains: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Subscription ids and starts: sorted within each message; where rows share owners, each id once."""
+    ids = owner_ids[hits.rows]
+    starts = hits.starts.copy()
+    n = _sort_each(ids, starts, has_chains)
+    return ids[:n], starts
+
+
+@kernel
+def _sort_each(ids, starts, has_chains):  # type: ignore[no-untyped-def]
+    n = first = 0
+    for m in range(len(starts) - 1):
+        stop = starts[m + 1]
+        sort_in_place(ids, first, stop)
+        kept = drop_repeats(ids, first, stop) if has_chains else stop
+        if n != first:
+            for k in range(kept - first):
+                ids[n + k] = ids[first + k]
+        n += kept - first
+        starts[m + 1] = n
+        first = stop
+    return n

@@ -1,0 +1,20 @@
+"""Tables in: Arrow, pandas, Polars, Parquet, CSV and JSON Lines become validated columns; bad rows become errors or rejects."""
+
+from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
+from nearcast.tables.matches import MATCHES_SCHEMA, matches_table
+from nearcast.tables.messages import Dialect, read_messages
+from nearcast.tables.read import as_arrow, write_table
+from nearcast.tables.subscriptions import Subscriptions, read_subscriptions
+
+__all__ = [
+    "MATCHES_SCHEMA",
+    "REJECTS_SCHEMA",
+    "Dialect",
+    "OnBad",
+    "Subscriptions",
+    "as_arrow",
+    "matches_table",
+    "read_messages",
+    "read_subscriptions",
+    "write_table",
+]

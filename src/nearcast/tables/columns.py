@@ -1,0 +1,128 @@
+"""Single columns of an Arrow table as NumPy arrays, with the faults of their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.arrays.arrow import one_array, strings
+from nearcast.errors import InvalidInput
+from nearcast.model import NO_TIME
+from nearcast.tables.faults import Faults
+
+
+def require(table: pa.Table, name: str, what: str) -> None:
+    if name not in table.column_names:
+        raise InvalidInput(f"{what} need a column '{name}'; there are {', '.join(table.column_names) or 'none'}", column=name)
+
+
+def column(table: pa.Table, name: str) -> pa.Array | None:
+    """The column as one array, or None. Dictionary-encoded values are decoded; a column of nulls counts as absent."""
+    if name not in table.column_names:
+        return None
+    values = table.column(name)
+    if pa.types.is_null(values.type):
+        return None
+    values = one_array(values)
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+def strings_of(table: pa.Table, name: str) -> pa.Array | None:
+    """A text column, or None where there is none."""
+    values = column(table, name)
+    if values is None:
+        return None
+    try:
+        return strings(values)
+    except InvalidInput:
+        raise InvalidInput(f"it must hold text, not {values.type}", column=name) from None
+
+
+def cast(values: pa.Array, to: pa.DataType, name: str, faults: Faults, reason: str) -> pa.Array:
+    """The values as another type, null where that fails; each failure is a fault."""
+    try:
+        return values.cast(to)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        out = [_cast_one(value, to) for value in values]
+        bad = np.array([made is None and value.is_valid for made, value in zip(out, values, strict=True)], bool)
+        for row in np.flatnonzero(bad):
+            faults.add(int(row), name, f"{values[int(row)].as_py()!r} {reason}")
+        return pa.array(out, to)
+
+
+def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
+    try:
+        return value.cast(to).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
+    """The id column as int64; missing, fractional, too large and repeated ids are faults."""
+    require(table, "id", what)
+    values = column(table, "id")
+    if values is None:
+        faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number")
+        return np.zeros(table.num_rows, np.int64)
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
+    missing = whole.is_null().to_numpy(zero_copy_only=False)
+    faults.add_where(missing, "id", "no id; give each row a whole number")
+    ids = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    _find_repeats(ids, faults)
+    return ids
+
+
+def _find_repeats(ids: np.ndarray, faults: Faults) -> None:
+    """The first row of an id is good, the later ones are faults."""
+    good = faults.good_rows
+    order = good[np.argsort(ids[good], kind="stable")]
+    repeated = np.flatnonzero(ids[order[1:]] == ids[order[:-1]]) + 1
+    for k in repeated:
+        faults.add(int(order[k]), "id", f"id {ids[order[k]]} is already in this table; ids must differ")
+
+
+def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
+    """A float64 column with NaN for nulls, or None where there is no such column."""
+    values = column(table, name)
+    if values is None:
+        return None
+    numbers = cast(values, pa.float64(), name, faults, "is no number")
+    return numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+
+
+def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) -> np.ndarray:
+    """Microseconds since 1970 UTC; `absent` for nulls. Times without a zone, and ISO strings without one, are UTC."""
+    values = column(table, name)
+    if values is None:
+        return np.full(table.num_rows, absent, np.int64)
+    stamps = cast(values, _stamp_type(values.type), name, faults, "is no time; write it as 2026-01-31T12:00:00Z")
+    return stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(absent).to_numpy(zero_copy_only=False)
+
+
+def _stamp_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_timestamp(kind):
+        return kind
+    return pa.timestamp("us", "UTC") if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.timestamp("us")
+
+
+def tokens_of(table: pa.Table, faults: Faults) -> pa.Array | None:
+    """The `tokens` column as list<string>; a string column is split at white space. A null within a list is a fault."""
+    values = column(table, "tokens")
+    if values is None:
+        return None
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
+    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type)):
+        raise InvalidInput(f"tokens are a list of strings, not {values.type}", column="tokens")
+    flat, parents = pc.list_flatten(values), pc.list_parent_indices(values)
+    if flat.null_count:
+        for row in np.unique(parents.filter(flat.is_null()).to_numpy(zero_copy_only=False)):
+            faults.add(int(row), "tokens", "a token is null; leave it out")
+    return values

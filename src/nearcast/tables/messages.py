@@ -1,0 +1,57 @@
+"""A messages table -> columns of terms and places."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.ragged import sorted_sets
+from nearcast.geo.space import Space
+from nearcast.model import MessageBatch
+from nearcast.tables.columns import ids_of, strings_of, times_of, tokens_of
+from nearcast.tables.faults import Faults, OnBad
+from nearcast.tables.places import boxes_of
+from nearcast.tables.read import as_arrow
+from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
+
+class Dialect(NamedTuple):
+    """How tables are to be read: one analyser, one space, and what becomes of bad rows."""
+
+    analyser: Analyser
+    space: Space
+    on_bad: OnBad = "raise"
+
+def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
+    """The good messages, and the rejects. Tokens that the vocabulary does not know are left out."""
+    table = as_arrow(source)
+    faults = Faults(table.num_rows, dialect.on_bad)
+    ids = ids_of(table, faults, "messages")
+    boxes = boxes_of(table, dialect.space, faults)
+    times = times_of(table, "time", faults)
+    tokens = message_tokens(table, dialect.analyser, faults)
+    rejects = faults.settle(table)
+    if len(rejects):
+        good = faults.good_rows
+        ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))
+    flat, starts = list_parts(tokens)
+    terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
+    return MessageBatch(ids, terms, starts, boxes, times), rejects
+
+def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:
+    """list<string>: `tokens` where they are given, else the words of `text`."""
+    tokens = tokens_of(table, faults)
+    text = strings_of(table, "text")
+    if text is None:
+        return tokens if tokens is not None else pa.nulls(table.num_rows, pa.list_(pa.string()))
+    if tokens is None:
+        return analyser.tokens_batch(text)
+    needed = np.asarray(tokens.is_null().to_numpy(zero_copy_only=False), bool)
+    if not needed.any():
+        return tokens
+    words = analyser.tokens_batch(pc.if_else(pa.array(needed), text, None))
+    return pc.if_else(pa.array(needed), words.cast(tokens.type), tokens)

@@ -1,0 +1,52 @@
+"""Where a row is: a box, a point, or (subscriptions) a region."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import BOX_COLUMNS, FINE, Space, coordinate_faults, fault_reason
+from nearcast.tables.columns import floats_of
+from nearcast.tables.faults import Faults
+
+_POINTS = (("x", "y"), ("lon", "lat"))
+
+
+def boxes_of(table: pa.Table, space: Space, faults: Faults, elsewhere: np.ndarray | None = None) -> np.ndarray:
+    """float64[n,4]. A row's box wins over its point; `elsewhere` marks rows whose place is not in these columns."""
+    point = next((names for names in _POINTS if set(names) <= set(table.column_names)), None)
+    has_box = set(BOX_COLUMNS) <= set(table.column_names)
+    if point is None and not has_box and elsewhere is None:
+        raise InvalidInput("no place: give columns x and y (or lon and lat), or xmin, ymin, xmax and ymax")
+    boxes = np.full((table.num_rows, 4), np.nan)
+    is_point = np.zeros(table.num_rows, bool)
+    if has_box:
+        for k, name in enumerate(BOX_COLUMNS):
+            boxes[:, k] = _floats(table, name, faults)
+    if point is not None:
+        is_point = np.isnan(boxes).all(axis=1)
+        pair = np.column_stack([_floats(table, name, faults) for name in point])
+        boxes[is_point] = np.tile(pair[is_point], 2)
+    expected = np.zeros(table.num_rows, bool) if elsewhere is None else elsewhere
+    _find_faults(boxes, is_point, point, (space, faults, expected))
+    return boxes
+
+
+def _floats(table: pa.Table, name: str, faults: Faults) -> np.ndarray:
+    values = floats_of(table, name, faults)
+    return np.full(table.num_rows, np.nan) if values is None else values
+
+
+def _find_faults(
+    boxes: np.ndarray,
+    is_point: np.ndarray,
+    point: tuple[str, str] | None,
+    context: tuple[Space, Faults, np.ndarray],
+) -> None:
+    space, faults, elsewhere = context
+    codes = coordinate_faults(boxes, space)
+    for row in np.flatnonzero((codes != FINE) & ~elsewhere & ~faults.is_bad):
+        names = (*point, *point) if point is not None and is_point[row] else BOX_COLUMNS
+        column, reason = fault_reason(int(codes[row]), boxes[row], names, space.planar)
+        faults.add(int(row), column, reason)

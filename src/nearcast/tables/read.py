@@ -1,0 +1,96 @@
+"""Whatever holds a table -> an Arrow table; an Arrow table -> a file, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from nearcast.errors import InvalidInput
+
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".csv.gz")
+_JSON = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+_ACCEPTED = "a table is Arrow, pandas, Polars, a dict of columns, a list of dicts, or a path to .parquet, .csv or .jsonl (.gz)"
+
+
+def as_arrow(source: Any) -> pa.Table:
+    """The Arrow table behind `source`. pandas and Polars come through the Arrow interface, without being imported here."""
+    if isinstance(source, str | os.PathLike):
+        return _read_path(Path(source))
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
+    try:
+        if isinstance(source, list):
+            return pa.Table.from_pylist(source)
+        if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
+            return pa.table(source)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+        raise InvalidInput(f"this does not make a table: {error}") from None
+    raise InvalidInput(f"{type(source).__name__} is no table; {_ACCEPTED}")
+
+
+def _read_path(path: Path) -> pa.Table:
+    if not path.exists():
+        raise InvalidInput(f"{path} does not exist")
+    name = path.name.lower()
+    try:
+        if path.is_dir() or name.endswith(_PARQUET):
+            return pq.read_table(path)
+        if name.endswith(_CSV):
+            return pyarrow.csv.read_csv(
+                path,
+                parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+            )
+        if name.endswith(_JSON):
+            return _read_json(path)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    raise InvalidInput(f"{path} has no known ending; {_ACCEPTED}")
+
+
+def _read_json(path: Path) -> pa.Table:
+    if path.stat().st_size == 0:
+        return pa.table({})
+    source = pa.CompressedInputStream(pa.OSFile(str(path)), "gzip") if path.name.endswith(".gz") else str(path)
+    # A line longer than a block is an error to the reader: 64 MiB is past any message.
+    return pyarrow.json.read_json(source, read_options=pyarrow.json.ReadOptions(block_size=1 << 26))
+
+
+def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
+    """Write Parquet, CSV or JSON Lines by the path's ending: under a temporary name, fsynced, renamed."""
+    target = Path(path)
+    name = target.name.lower()
+    if not name.endswith((*_PARQUET, ".csv", ".jsonl")):
+        raise InvalidInput(f"{target} has no known ending; results go to .parquet, .csv or .jsonl")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        _write(table, temporary, name)
+        with open(temporary, "rb+") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(table: pa.Table, path: Path, name: str) -> None:
+    if name.endswith(_PARQUET):
+        pq.write_table(table, path, compression="zstd")
+    elif name.endswith(".csv"):
+        pyarrow.csv.write_csv(table, path)
+    else:
+        with open(path, "w", encoding="utf-8") as out:
+            for batch in table.to_batches(max_chunksize=65_536):
+                for record in batch.to_pylist():
+                    out.write(json.dumps(record, default=str, ensure_ascii=False) + "\n")

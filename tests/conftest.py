@@ -1,0 +1,31 @@
+"""Settings for the whole suite. HYPOTHESIS_MAX_EXAMPLES sets the budget of property tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from nearcast.arrays.jit import JIT_DISABLED
+
+# No deadline: the first example of a property may compile a kernel.
+settings.register_profile(
+    "nearcast",
+    max_examples=int(os.environ.get("HYPOTHESIS_MAX_EXAMPLES", "20" if JIT_DISABLED else "60")),
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("nearcast")
+
+LARGE_DATA = Path(os.environ.get("NEARCAST_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def large_data() -> Path:
+    """The folder of the large real data files; tests that need it are skipped where it is absent."""
+    if not LARGE_DATA.is_dir():
+        pytest.skip("the large data files are not here; set NEARCAST_DATA to their folder")
+    return LARGE_DATA

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import shapely
+
+from nearcast.errors import CorruptFile
+from nearcast.geo.circle import CircleRegion
+from nearcast.geo.polygon import PolygonRegion
+from nearcast.geo.region import WORLD, BoxRegion
+from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.space import LONLAT, Space
+
+TRIANGLE = PolygonRegion(shapely.Polygon([(0, 0), (10, 0), (0, 10)]))
+WEDGE = PolygonRegion(shapely.Polygon([(170, -10), (180, 0), (170, 10)]))
+CIRCLE = CircleRegion(0, 0, 500)
+
+
+def places(*rows: tuple[float, float, float, float]) -> np.ndarray:
+    return np.array(rows, np.float64).reshape(-1, 4)
+
+
+def overlaps(table: ShapeTable, numbers: list[int], boxes: np.ndarray) -> list[bool]:
+    return table.overlaps(np.array(numbers, np.int32), boxes).tolist()  # type: ignore[no-any-return]
+
+
+def test_circles_and_polygons_are_tested_together() -> None:
+    table = ShapeTable(LONLAT)
+    triangle, circle, wedge = (table.add(region) for region in (TRIANGLE, CIRCLE, WEDGE))
+    boxes = places((4, 4, 4, 4), (4, 4, 4, 4), (3, 3, 3, 3), (-180, 0, -180, 0), (6, 6, 9, 9), (5, 5, 9, 9))
+    assert overlaps(table, [triangle, circle, circle, wedge, triangle, triangle], boxes) == [
+        True,
+        False,
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert overlaps(table, [], places()) == []
+    assert len(table) == 3
+
+
+def test_numbers_are_small_reused_and_forgotten() -> None:
+    table = ShapeTable(LONLAT)
+    assert [table.add(CIRCLE), table.add(TRIANGLE), table.add(CIRCLE)] == [0, 1, 2]
+    table.discard(1)
+    assert overlaps(table, [1, 0], places((1, 1, 1, 1), (1, 1, 1, 1))) == [False, True]
+    assert table.add(WEDGE) == 1
+    assert table.region(1) == WEDGE and table.region(0) == CIRCLE
+    assert overlaps(table, [1], places((1, 1, 1, 1))) == [False]
+    for number in (3, -1):
+        with pytest.raises(LookupError):
+            table.discard(number)
+    table.discard(2)
+    with pytest.raises(LookupError):
+        table.region(2)
+
+
+def test_boxes_and_regions_of_another_space_are_refused() -> None:
+    for region in (WORLD, BoxRegion(0, 0, 1, 1), CircleRegion(0, 0, 1, planar=True)):
+        with pytest.raises(ValueError, match="not a circle or polygon of this space"):
+            ShapeTable(LONLAT).add(region)
+
+
+def test_planar_shapes_do_not_wrap() -> None:
+    table = ShapeTable(Space.of((0, 0, 10, 10)))
+    number = table.add(PolygonRegion(WEDGE.geometry, planar=True))
+    circle = table.add(CircleRegion(0, 0, 5, planar=True))
+    boxes = places((-180, 0, -180, 0), (180, 0, 180, 0), (3, 4, 3, 4), (3, 4.1, 9, 9))
+    assert overlaps(table, [number, number, circle, circle], boxes) == [False, True, True, False]
+
+
+def test_bytes_grow_with_polygons_and_shrink_again() -> None:
+    table = ShapeTable(LONLAT)
+    for _ in range(20):
+        table.add(CIRCLE)
+    before = table.nbytes
+    table.discard(7)
+    table.add(PolygonRegion(shapely.Point(0, 0).buffer(5, quad_segs=100)))
+    assert table.nbytes > before + 16 * 400
+    table.discard(7)
+    assert table.nbytes == before
+
+
+def test_a_table_survives_its_arrays() -> None:
+    table = ShapeTable(LONLAT)
+    for region in (TRIANGLE, CIRCLE, WEDGE, CIRCLE, TRIANGLE):
+        table.add(region)
+    table.discard(3)
+    table.discard(0)
+    again = ShapeTable.from_arrays(table.arrays(), table.header())
+    assert [again.region(number) for number in (1, 2, 4)] == [CIRCLE, WEDGE, TRIANGLE]
+    assert overlaps(again, [2, 0, 4], places((-180, 0, -180, 0), (1, 1, 1, 1), (1, 1, 1, 1))) == [
+        True,
+        False,
+        True,
+    ]
+    assert {again.add(CIRCLE), again.add(WEDGE)} == {0, 3}
+    assert again.add(CIRCLE) == 5
+    empty = ShapeTable.from_arrays(ShapeTable(LONLAT).arrays(), ShapeTable(LONLAT).header())
+    assert len(empty) == 0 and empty.add(TRIANGLE) == 0
+
+
+def test_a_broken_stored_polygon_is_reported() -> None:
+    table = ShapeTable(LONLAT)
+    table.add(TRIANGLE)
+    arrays = table.arrays()
+    arrays["wkb"] = np.full(len(arrays["wkb"]), 7, np.uint8)
+    with pytest.raises(CorruptFile):
+        ShapeTable.from_arrays(arrays, table.header())
+
+
+def test_threads_that_meet_a_polygon_first_agree() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        table = ShapeTable(LONLAT)
+        stars = [shapely.Point(x, y).buffer(8, quad_segs=300) for x, y in rng.uniform(-60, 60, (6, 2))]
+        for star in stars:
+            table.add(PolygonRegion(star))
+        numbers = rng.integers(0, 6, 3000).astype(np.int32)
+        x, y = rng.uniform(-70, 70, (2, 3000))
+        boxes = np.column_stack([x, y, x + rng.integers(0, 2, 3000), y])
+        with ThreadPoolExecutor(4) as pool:
+            answers = list(pool.map(lambda _, t=table, n=numbers, b=boxes: t.overlaps(n, b), range(8)))
+        expected = [
+            shapely.intersects(stars[n], shapely.LineString([box[:2], box[2:]]))
+            for n, box in zip(numbers.tolist(), boxes, strict=True)
+        ]
+        assert all((answer == np.array(expected)).all() for answer in answers)
+        assert 0 < sum(expected) < 3000
