@@ -26,7 +26,7 @@ def great_circle_km(lon1: float, lat1: float, lon2: float, lat2: float) -> float
     """By the angle between two unit vectors (atan2 of cross and dot): not the haversine of the library."""
 
     def vector(lon: float, lat: float) -> tuple[float, float, float]:
-        a, b = math.radians(lon), math.radians(lat)
+        a, b = math.radians(-180.0 if lon == 180.0 else lon), math.radians(lat)  # one meridian, one vector
         return math.cos(b) * math.cos(a), math.cos(b) * math.sin(a), math.sin(b)
 
     u, v = vector(lon1, lat1), vector(lon2, lat2)

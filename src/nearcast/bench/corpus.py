@@ -1,4 +1,4 @@
-"""Where messages come from. `MadeUp` invents them; texts.py has the real ones. Subscriptions are drawn from either alike."""
+"""Where messages come from: `MadeUp` invents them, texts.py has real ones. Either feeds subscriptions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from nearcast.bench.workload import Workload
 
 
 class Drawn(NamedTuple):
-    """Term sets with a box each: messages (a point is a box of size 0) or subscriptions. Terms are word numbers, distinct, in
-    no order."""
+    """Messages (a point is a box of size 0) or subscriptions. Terms are word numbers, distinct, unsorted."""
 
     terms: np.ndarray  # int32[...]
     starts: np.ndarray  # int64[n+1]
@@ -74,7 +73,9 @@ class MadeUp:
         return self.messages("sources", indices, self._source_lengths)
 
     def messages(self, stream: str, indices: np.ndarray, lengths: tuple[int, int]) -> Drawn:
-        low, high = (min(length, self.n_words // 2) for length in lengths)  # beyond half the words, draws are all repeats
+        low, high = (
+            min(length, self.n_words // 2) for length in lengths
+        )  # beyond half the words, draws are all repeats
         counts = whole_numbers(stream_key(self._seed, f"{stream}/lengths"), indices, low, high)
         starts = starts_of(counts)
         terms, boxes = np.empty(starts[-1], np.int32), np.empty((len(indices), 4))
@@ -105,4 +106,6 @@ def message_group(corpus: Corpus, workload: Workload, group: str, indices: np.nd
     if group.endswith("point"):
         return drawn
     key = stream_key(workload.seed, f"messages/{group}/ranges")
-    return drawn._replace(boxes=ranges_around(corpus.bounds, drawn.boxes, workload.range_share, (key, indices)))
+    return drawn._replace(
+        boxes=ranges_around(corpus.bounds, drawn.boxes, workload.range_share, (key, indices))
+    )

@@ -1,4 +1,4 @@
-"""Random numbers by number: draw i of a stream is the same whatever was drawn before it, in chunks of any size."""
+"""Random numbers by number: draw i of a stream is the same, whatever was drawn before it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TO_UNIT = 2.0**-53
 
 
 class DrawTable(NamedTuple):
-    """Weights to draw by: the guide says where to start reading the cumulative weights, so that a draw reads one or two."""
+    """Weights to draw by. The guide says where to start reading, so that a draw reads one or two weights."""
 
     cumulative: np.ndarray  # float64[n]  ends at 1
     guide: np.ndarray  # int32[2n]   first k with cumulative[k] > j / 2n
@@ -39,7 +39,9 @@ def zipf_table(n: int, exponent: float) -> DrawTable:
 
 def stream_key(seed: int, stream: str) -> np.uint64:
     """The key of a named stream of a seed."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little"))
+    return np.uint64(
+        int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little")
+    )
 
 
 def static_rng(seed: int, stream: str) -> np.random.Generator:
@@ -49,7 +51,9 @@ def static_rng(seed: int, stream: str) -> np.random.Generator:
 
 @kernel
 def _mixed(value):  # type: ignore[no-untyped-def]
-    value = (value ^ (value >> _R30)) * _FIRST  # splitmix64: 1 ns a number, and any two counters give unrelated ones
+    value = (
+        value ^ (value >> _R30)
+    ) * _FIRST  # splitmix64: 1 ns a number, and any two counters give unrelated ones
     value = (value ^ (value >> _R27)) * _SECOND
     return value ^ (value >> _R31)
 

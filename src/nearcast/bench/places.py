@@ -27,12 +27,16 @@ class PlaceModel(NamedTuple):
     background: float  # share of places that are uniform
 
 
-def place_model(bounds: tuple[float, float, float, float], clusters: int, background: float, seed: int) -> PlaceModel:
+def place_model(
+    bounds: tuple[float, float, float, float], clusters: int, background: float, seed: int
+) -> PlaceModel:
     rng = static_rng(seed, "clusters")
     low, high = np.array(bounds[:2]), np.array(bounds[2:])
     centres = low + rng.random((clusters, 2)) * (high - low)
-    spreads = np.exp(rng.uniform(*np.log(_SPREADS), (clusters, 1))) * (high - low)
-    return PlaceModel(np.array(bounds, np.float64), centres, spreads, zipf_table(max(clusters, 1), 1.0), background)
+    spreads = np.exp(rng.uniform(math.log(_SPREADS[0]), math.log(_SPREADS[1]), (clusters, 1))) * (high - low)
+    return PlaceModel(
+        np.array(bounds, np.float64), centres, spreads, zipf_table(max(clusters, 1), 1.0), background
+    )
 
 
 @kernel
@@ -57,7 +61,7 @@ def draw_place(model, state):  # type: ignore[no-untyped-def]
 
 @kernel
 def draw_box(bounds, x, y, share, state, out_box):  # type: ignore[no-untyped-def]
-    """A box of that share of the bounds' area, up to twice as long as wide, around (x, y) and within the bounds."""
+    """A box of that share of the bounds, at most twice as long as wide, around (x, y), within the bounds."""
     width, height = bounds[2] - bounds[0], bounds[3] - bounds[1]
     stretch = 2.0 ** (2.0 * unit(state) - 1.0)
     w = min(math.sqrt(share * stretch), 1.0)
@@ -78,7 +82,7 @@ def _draw_side(start, length, at, size, u, out_pair):  # type: ignore[no-untyped
 def ranges_around(
     bounds: np.ndarray, points: np.ndarray, shares: tuple[float, float], numbers: tuple[np.uint64, np.ndarray]
 ) -> np.ndarray:
-    """A range for each point, of a log-uniform share of the space. `numbers` are the stream's key and the draws' indices."""
+    """A range for each point, of a log-uniform share of the space. `numbers`: the stream's key, indices."""
     out = np.empty_like(points)
     _ranges(bounds, points, shares, numbers, out)
     return out

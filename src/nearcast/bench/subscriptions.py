@@ -1,4 +1,4 @@
-"""Subscriptions drawn from messages: some of a message's tokens, and a box around its place, so that they can match."""
+"""Subscriptions drawn from messages, so that they can match: some of the tokens, a box around the place."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def draw_subscriptions(corpus: Corpus, workload: Workload, start: int, stop: int
 
 
 def source_numbers(workload: Workload, start: int, stop: int) -> np.ndarray:
-    """int64[n]: the number of the source message of each subscription, and of the draw: equal numbers are equal draws."""
+    """int64[n]: the number of each subscription's source message and draw. Equal numbers are equal draws."""
     numbers = np.arange(start, stop)
     if workload.identical_share > 0:
         key = stream_key(workload.seed, "identical")
@@ -90,7 +90,9 @@ def _draw_region(settings, bounds, place, state, out_box):  # type: ignore[no-un
         draw_box(bounds, place[0], place[1], share, state, out_box)
 
 
-def subscription_chunks(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> Iterator[tuple[int, Drawn]]:
+def subscription_chunks(
+    corpus: Corpus, workload: Workload, chunk: int = CHUNK
+) -> Iterator[tuple[int, Drawn]]:
     """(first number, subscriptions), chunk by chunk."""
     for start in range(0, workload.subscriptions, chunk):
         yield start, draw_subscriptions(corpus, workload, start, min(start + chunk, workload.subscriptions))

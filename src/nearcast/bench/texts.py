@@ -23,7 +23,7 @@ from nearcast.text.analyser import Analyser
 
 
 class Texts:
-    """A corpus of real messages. Words are numbered by falling frequency; the space is the box around all places."""
+    """A corpus of real messages. Words are numbered by falling frequency; the space is the places' box."""
 
     def __init__(self, tokens: pa.Array, boxes: np.ndarray, seed: int) -> None:
         flat, starts = list_parts(tokens)
@@ -50,7 +50,7 @@ class Texts:
         return Drawn(terms, starts, self._pool.boxes[rows])
 
     def messages(self, stream: str, indices: np.ndarray, lengths: tuple[int, int]) -> Drawn:
-        """A real message as it is where its length fits; a longer one is cut, a shorter one joined with others."""
+        """A real message as it is if its length fits; a longer one is cut, a shorter one is joined."""
         counts = whole_numbers(stream_key(self._seed, f"{stream}/lengths"), indices, *lengths)
         out = np.empty(len(indices) * lengths[1], np.int32)
         starts, boxes = np.zeros(len(indices) + 1, np.int64), np.empty((len(indices), 4))
@@ -80,7 +80,9 @@ def _distinct(terms: np.ndarray, starts: np.ndarray, n_words: int) -> tuple[np.n
 @kernel
 def _drop_repeats(terms, starts, marks, out, out_starts):  # type: ignore[no-untyped-def]
     for i in range(len(starts) - 1):
-        out_starts[i + 1] = _add_new(terms[starts[i] : starts[i + 1]], marks, i + 1, out, out_starts[i], len(out))
+        out_starts[i + 1] = _add_new(
+            terms[starts[i] : starts[i + 1]], marks, i + 1, out, out_starts[i], len(out)
+        )
 
 
 @kernel
@@ -106,7 +108,9 @@ def _join(pool, numbers, lengths, marks, out, out_starts, out_boxes):  # type: i
         row = below(state, n_pool)
         out_boxes[i] = pool.boxes[row]
         first = at
-        at = _add_new(pool.terms[pool.starts[row] : pool.starts[row + 1]], marks, i + 1, out, at, first + most)
+        at = _add_new(
+            pool.terms[pool.starts[row] : pool.starts[row + 1]], marks, i + 1, out, at, first + most
+        )
         wanted = 0 if at - first >= least else counts[i]
         tries = 0
         while at - first < wanted and tries < 4 * most:  # a small pool may not have that many words

@@ -1,4 +1,4 @@
-"""Words with a Zipf distribution that occur together: a message takes about half of its words from a few topics."""
+"""Words by Zipf's law that occur together: a message takes a share of its words from a few topics."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from nearcast.arrays.jit import kernel
 from nearcast.bench.draws import DrawTable, below, draw, static_rng, unit, zipf_table
 
 TOKENS_PER_TOPIC = 8
-"""A message takes up a new topic every eight tokens: short ones have one to three, long ones read like short ones joined."""
+"""A new topic every eight tokens: short messages have one to three, long ones read like short ones joined."""
 TOPICS_PER_CLUSTER = 8
-_TOPIC_HEAD = 0.35  # topics start at rank vocabulary ** 0.35 (72 of 200,000): the very frequent words belong to no topic
+_TOPIC_HEAD = (
+    0.35  # topics start at rank vocabulary ** 0.35 (72 of 200,000): the most frequent words are in none
+)
 _REDRAWS = 16
 
 _CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"
@@ -54,7 +56,7 @@ def word_model(settings: WordSettings, seed: int) -> WordModel:
 
 
 def spelled(n: int) -> pa.Array:
-    """Words 0 .. n - 1 as different short strings of syllables: "ba", "be", ... two letters for each factor of 100."""
+    """Words 0 .. n - 1 as different strings of syllables ("ba", "be"): two letters for each factor of 100."""
     parts, first, length = [], 0, 1
     while first < n:
         size = min(len(_SYLLABLES) ** length, n - first)
@@ -69,7 +71,7 @@ def spelled(n: int) -> pa.Array:
 
 @kernel
 def draw_words(model, state, cluster, marks, stamp, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with different words. Words whose mark is `stamp` are taken; `out` must be shorter than the vocabulary."""
+    """Fill `out` with words not marked `stamp`, and mark them. `out` must be shorter than `marks`."""
     topic = 0
     for k in range(len(out)):
         if k % TOKENS_PER_TOPIC == 0:

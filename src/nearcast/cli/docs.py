@@ -17,8 +17,8 @@ _TOP = """# Command line
 
 Made by `nearcast docs --out docs/command-line.md` from the commands themselves; do not edit.
 
-Results go to standard output, as a table or, with `--json`, as one JSON document. Progress bars and notes go to standard
-error, and only to a terminal. Exit codes:
+Results go to standard output, as a table or, with `--json`, as one JSON document. Progress bars and notes go
+to standard error, bars only where it is a terminal. Exit codes:
 
 | code | meaning |
 |---|---|
@@ -27,7 +27,7 @@ error, and only to a terminal. Exit codes:
 | 2 | bad input: one line on standard error says which file, row, column and why |
 | 130 | interrupted |
 
-Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`); CSV and JSON Lines may be gzipped on the way in.
+Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`); the last two may be read gzipped.
 """
 
 
@@ -42,7 +42,11 @@ def docs(
       nearcast docs --out docs/command-line.md
     """
     changed = write_if_changed(out, page())
-    show({"file": str(out), "changed": changed}, as_json, Text(f"{out} {'written' if changed else 'is up to date'}"))
+    show(
+        {"file": str(out), "changed": changed},
+        as_json,
+        Text(f"{out} {'written' if changed else 'is up to date'}"),
+    )
 
 
 def page() -> str:

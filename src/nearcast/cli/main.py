@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
-    """All commands: an error that was meant for people becomes one line and exit code 2, never a traceback."""
+    """All commands: an error meant for people becomes one line and exit code 2, never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -70,7 +70,8 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and stop.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Find every subscription that a geo-tagged message concerns.

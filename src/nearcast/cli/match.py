@@ -47,12 +47,18 @@ class Answer(NamedTuple):
 def match(  # noqa: PLR0913  the options of a command are its parameters
     subscriptions: Annotated[
         Path,
-        typer.Argument(metavar="SUBSCRIPTIONS", help="Table (.parquet, .csv, .jsonl) or index folder.", show_default=False),
+        typer.Argument(
+            metavar="SUBSCRIPTIONS",
+            help="Table (.parquet, .csv, .jsonl) or index folder.",
+            show_default=False,
+        ),
     ],
     messages: Annotated[
         Path, typer.Argument(metavar="MESSAGES", help="Table (.parquet, .csv, .jsonl).", show_default=False)
     ],
-    method: Annotated[str | None, typer.Option(help="Index method; see `nearcast methods`. [default: auto]")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Index method; see `nearcast methods`. [default: auto]")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the matches to .parquet, .csv or .jsonl.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Cores to match with.")] = 1,
     on_bad: Annotated[
@@ -64,13 +70,16 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     ] = None,
     space: Annotated[
         str | None,
-        typer.Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
+        typer.Option(
+            metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"
+        ),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the method; may be repeated.")
     ] = None,
     save_index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Save the index; give DIR as SUBSCRIPTIONS the next time.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Save the index; DIR is SUBSCRIPTIONS the next time."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
@@ -85,7 +94,9 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
       nearcast match index tuesday.csv --out tuesday.parquet
     """
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
-    request = Request(subscriptions, method, _space(space), _options(option or []), "skip" if skip else "raise")
+    request = Request(
+        subscriptions, method, _space(space), _options(option or []), "skip" if skip else "raise"
+    )
     for target in (out, rejects):
         _check_ending(target)
     with progress(quiet=as_json) as shown:
@@ -158,8 +169,8 @@ def _index(request: Request) -> Index:
         )
     if request.method or request.space or request.options:
         raise InvalidInput(
-            f"{request.subscriptions} is a saved index: its method, space and options are fixed; leave --method, --space "
-            "and --option out"
+            f"{request.subscriptions} is a saved index: its method, space and options are fixed; "
+            "leave --method, --space and --option out"
         )
     return open_index(request.subscriptions)
 
@@ -170,7 +181,7 @@ def _is_index(path: Path) -> bool:
 
 
 def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -> pa.Table:
-    """As `index.match` does, but in chunks, for the bar. Messages were read as one table: repeated ids are seen."""
+    """As `index.match` does, but in chunks, for the bar. The table was read whole: repeated ids are seen."""
     import numpy as np
 
     from nearcast.tables import matches_table
@@ -199,10 +210,13 @@ def _together(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.T
     return pa.concat_tables(named)
 
 
-def _summary(index: Index, n_messages: int, n_pairs: int, n_rejects: int, laps: dict[str, float]) -> dict[str, Any]:
+def _summary(
+    index: Index, n_messages: int, n_pairs: int, n_rejects: int, laps: dict[str, float]
+) -> dict[str, Any]:
     work = index.stats
     return {
         "method": index.method,
+        "chosen": chosen_by(index),
         "subscriptions": len(index),
         "messages": n_messages,
         "pairs": n_pairs,
@@ -224,8 +238,8 @@ def _write(answer: Answer, out: Path | None, rejects: Path | None) -> None:
     elif answer.rejects.num_rows:
         first = answer.rejects.slice(0, 1).to_pylist()[0]
         note(
-            f"{answer.rejects.num_rows:,} bad rows left out, the first in {first['table']}, row {first['row']}, "
-            f"column '{first['column']}': {first['reason']}; --rejects FILE keeps them"
+            f"{answer.rejects.num_rows:,} bad rows left out, the first in {first['table']}, "
+            f"row {first['row']}, column '{first['column']}': {first['reason']}; --rejects FILE keeps them"
         )
 
 
@@ -238,7 +252,12 @@ def _for_machines(answer: Answer, out: Path | None) -> dict[str, Any]:
 def _for_people(answer: Answer, out: Path | None) -> Group:
     parts: list[Any] = []
     if out is None and answer.matches.num_rows:
-        pairs = Table("message", "subscription", title=f"first of {answer.matches.num_rows:,} pairs", title_justify="left")
+        pairs = Table(
+            "message",
+            "subscription",
+            title=f"first of {answer.matches.num_rows:,} pairs",
+            title_justify="left",
+        )
         for pair in answer.matches.slice(0, SHOWN_PAIRS).to_pylist():
             pairs.add_row(str(pair["message"]), str(pair["subscription"]))
         parts.append(pairs)
@@ -254,7 +273,7 @@ def _for_people(answer: Answer, out: Path | None) -> Group:
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     work, per = summary["work"], max(summary["messages"], 1)
     return [
-        ("method", summary["method"]),
+        ("method", _method_told(summary)),
         ("subscriptions", f"{summary['subscriptions']:,}"),
         ("messages", f"{summary['messages']:,}"),
         ("pairs", f"{summary['pairs']:,}"),
@@ -264,6 +283,17 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("memory", f"{summary['bytes_per_subscription']:.0f} bytes per subscription"),
         ("work per message", f"{work['nodes'] / per:.1f} nodes, {work['candidates'] / per:.1f} candidates"),
     ]
+
+
+def chosen_by(index: Index) -> str:
+    """The method that does the work: the one that `auto` chose, or the index's own."""
+    method = index.matcher.method
+    return str(getattr(method, "chosen", method).name)
+
+
+def _method_told(summary: dict[str, Any]) -> str:
+    method, chosen = summary["method"], summary["chosen"]
+    return str(method) if method == chosen else f"{method}, which chose {chosen}"
 
 
 class _Clock:

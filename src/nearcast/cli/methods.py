@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -22,7 +22,8 @@ class Outcome(NamedTuple):
 
 def methods(
     check: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run the shipped checks on this method; exit code 1 if one fails.")
+        str | None,
+        typer.Option(metavar="NAME", help="Run the shipped checks on this method."),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the table as a Markdown page, if it changed.")
@@ -58,7 +59,11 @@ def _write_markdown(file: Path, as_json: bool) -> None:
     from nearcast.engine.catalogue import methods_markdown
 
     changed = write_if_changed(file, methods_markdown())
-    show({"file": str(file), "changed": changed}, as_json, Text(f"{file} {'written' if changed else 'is up to date'}"))
+    show(
+        {"file": str(file), "changed": changed},
+        as_json,
+        Text(f"{file} {'written' if changed else 'is up to date'}"),
+    )
 
 
 def write_if_changed(file: Path, content: str) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from nearcast.cli.wishes import KM_PER_DEGREE, LON_PER_LAT, WISHES
 
@@ -24,8 +26,12 @@ def pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
     """By caption."""
     return {
         "Every dot is a message; outlines are the regions of subscriptions written by hand.": _map(messages),
-        f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(messages, matches),
-        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(messages),
+        f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(
+            messages, matches
+        ),
+        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(
+            messages
+        ),
     }
 
 
@@ -38,14 +44,15 @@ def _png(figure: Figure) -> bytes:
 def _map(messages: pa.Table) -> bytes:
     figure = Figure(figsize=(8, 8.4), layout="constrained")
     axes = figure.add_subplot()
-    axes.scatter(messages["lon"], messages["lat"], s=3, color=_DOT, alpha=0.35, linewidths=0, rasterized=True)
+    axes.scatter(messages["lon"], messages["lat"], s=5, color=_DOT, alpha=0.4, linewidths=0, rasterized=True)
     for colour, (name, xs, ys) in zip(_COLOURS, _outlines(), strict=False):
         axes.plot(xs, ys, color=colour, linewidth=2, label=name)
     axes.set_aspect(LON_PER_LAT)
     axes.set_title(f"{messages.num_rows:,} traffic messages, Calgary, 2024")
     axes.set_xlabel("longitude, degrees")
     axes.set_ylabel("latitude, degrees")
-    axes.ticklabel_format(useOffset=False)
+    axes.xaxis.set_major_locator(MultipleLocator(0.1))
+    axes.yaxis.set_major_locator(MultipleLocator(0.1))
     _scale_bar(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
     _plain(axes)
@@ -56,7 +63,9 @@ def _outlines() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name and outline of each wish that is bound to a place."""
     for wish in WISHES:
         if wish.region.startswith("circle"):
-            x, y, km = (float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(","))
+            x, y, km = (
+                float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(",")
+            )
             angles = np.linspace(0, 2 * np.pi, 200)
             radius = km / KM_PER_DEGREE
             yield wish.name, x + radius * LON_PER_LAT * np.cos(angles), y + radius * np.sin(angles)
@@ -91,6 +100,8 @@ def _times(messages: pa.Table, matches: pa.Table) -> bytes:
     )
     year.set_title("Deliveries per week")
     year.set_ylabel("thousand deliveries")
+    year.xaxis.set_major_locator(MonthLocator())
+    year.xaxis.set_major_formatter(DateFormatter("%b"))
     day.bar(np.arange(24) + 0.5, np.bincount(local // 3600 % 24, minlength=24) / 1000, width=0.85, color=_BAR)
     day.set_title("Deliveries by hour of day")
     day.set_xlabel("hour, local time")
@@ -107,11 +118,13 @@ def _words(messages: pa.Table) -> bytes:
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.add_subplot()
     axes.loglog(ranks, counts, ".", markersize=4, color=_BAR)
-    for rank in (1, 4, 17, 66, 264):
-        if rank <= len(counts):
-            axes.annotate(
-                names[rank - 1], (rank, counts[rank - 1]), (6, 6), textcoords="offset points", fontsize=10, color=_INK
-            )
+    for rank in (1, 4, 16, 64, 256):
+        spelt = next(
+            (k for k in range(rank, len(names)) if names[k - 1].isalpha()), None
+        )  # not a house number
+        if spelt is not None:
+            at = (spelt, counts[spelt - 1])
+            axes.annotate(names[spelt - 1], at, (6, 6), textcoords="offset points", color=_INK)
     axes.set_title(f"{len(counts):,} different words")
     axes.set_xlabel("rank of the word")
     axes.set_ylabel("messages that hold it")

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from nearcast.cli.demo import Delivery, Demo
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 60rem;
+       margin: 2rem auto; padding: 0 1rem; }
 h1, h2 { line-height: 1.2; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; }
-th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.8rem 0.3rem 0; border-bottom: 1px solid #ddd; }
+th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.8rem 0.3rem 0;
+         border-bottom: 1px solid #ddd; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 img { max-width: 100%; height: auto; }
 figure { margin: 1.5rem 0; }
@@ -44,8 +46,8 @@ def report_html(done: Demo, deliveries: list[Delivery], pictures: dict[str, byte
         f"<footer><p>{escape(LICENCE)}</p></footer>",
     ]
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>nearcast demo</title><style>{_STYLE}</style>'
-        "</head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>nearcast demo</title>'
+        f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
 
 
@@ -61,5 +63,5 @@ def _cell(value: str) -> str:
 
 
 def _figure(caption: str, png: bytes) -> str:
-    source = f"data:image/png;base64,{b64encode(png).decode()}"
-    return f'<figure><img alt="{escape(caption)}" src="{source}"><figcaption>{escape(caption)}</figcaption></figure>'
+    image = f'<img alt="{escape(caption)}" src="data:image/png;base64,{b64encode(png).decode()}">'
+    return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"

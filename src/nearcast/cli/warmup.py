@@ -19,7 +19,8 @@ def warmup(
 ) -> None:
     """Compile every kernel, in one process, into the cache on disk.
 
-    Run it before many processes start at once: each of them would compile the same. NUMBA_CACHE_DIR says where the cache is.
+    Run it before many processes start at once: each of them would compile the same. NUMBA_CACHE_DIR says
+    where the cache is.
 
     \b
     Example:

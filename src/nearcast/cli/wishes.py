@@ -1,4 +1,4 @@
-"""Who listens in the demo: a few subscriptions written by hand, and many drawn from the messages themselves."""
+"""Who listens in the demo: a few subscriptions written by hand, and many drawn from the messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
 
 SAMPLE = "calgary_traffic_2024.csv.gz"
@@ -32,6 +31,16 @@ class Wish(NamedTuple):
 def _polygon(*corners: tuple[float, float]) -> str:
     return json.dumps({"type": "Polygon", "coordinates": [[*corners, corners[0]]]})
 
+
+# A strip of about 2 km: down its western side, up its eastern.
+_DEERFOOT = (
+    (-114.018, 51.170), (-114.045, 51.150), (-114.060, 51.125), (-114.060, 51.095), (-114.045, 51.070),
+    (-114.030, 51.045), (-114.018, 51.030), (-114.022, 51.017), (-114.050, 51.005), (-114.052, 50.955),
+    (-114.035, 50.938), (-113.992, 50.930), (-113.990, 50.900), (-113.982, 50.855), (-113.950, 50.855),
+    (-113.958, 50.900), (-113.958, 50.950), (-114.010, 50.963), (-114.020, 50.985), (-113.990, 51.005),
+    (-113.986, 51.035), (-114.003, 51.060), (-114.018, 51.080), (-114.033, 51.100), (-114.033, 51.120),
+    (-114.010, 51.145), (-113.990, 51.170),
+)  # fmt: skip
 
 WISHES = (
     Wish(
@@ -61,11 +70,11 @@ WISHES = (
         "Deerfoot commuter",
         "deerfoot AND (northbound OR nb) AND blocking NOT shoulder",
         "along Deerfoot Trail",
-        _polygon((-114.05, 51.15), (-113.99, 51.15), (-113.97, 50.96), (-113.96, 50.88), (-114.02, 50.88), (-114.02, 51.03)),
+        _polygon(*_DEERFOOT),
     ),
     Wish(6, "Signal crew", "signals AND (flashing OR blank)", "everywhere", "world"),
     Wish(7, "Ring road desk", "stoney multi-vehicle", "everywhere", "world"),
-    Wish(8, "Anything unusual", "NOT incident", "4 km round the city hall", "circle(-114.057, 51.046, 4km)"),
+    Wish(8, "Anything unusual", "NOT incident", "3 km round Chinook Centre", "circle(-114.074, 50.998, 3km)"),
 )
 
 
@@ -91,34 +100,20 @@ def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:
 
 
 def _drawn(messages: pa.Table, n: int) -> pa.Table:
-    """One to three words of some message, and a box of 1 to 8 km round its place: somebody who lives there and cares."""
+    """One to three words of some message, and a box of 0.2 to 20 km2 round its place, each somebody's home."""
     import numpy as np
     import pyarrow as pa
 
-    from nearcast.text.analyser import Analyser
+    from nearcast.bench.subscriptions import draw_subscriptions
+    from nearcast.bench.texts import from_texts
+    from nearcast.bench.workload import Workload
 
-    rng = np.random.default_rng(SEED)
-    sources = rng.integers(0, messages.num_rows, n)
-    texts = messages["text"].combine_chunks().take(pa.array(sources))
-    words = Analyser(stop_words="en").tokens_batch(texts).to_pylist()
-    boxes = _boxes(rng, np.column_stack([messages["lon"], messages["lat"]])[sources])
+    workload = Workload("demo", n, seed=SEED, space=None, tokens=(1, 3), box_share=(2e-4, 2e-2))
+    corpus = from_texts(messages, workload)
+    drawn = draw_subscriptions(corpus, workload, 0, n)
+    words = corpus.words().take(pa.array(drawn.terms)).cast(pa.string())
     columns: dict[str, Any] = {
         "id": np.arange(FIRST_DRAWN, FIRST_DRAWN + n),
-        "tokens": pa.array([_some(rng, found) for found in words], pa.list_(pa.string())),
+        "tokens": pa.ListArray.from_arrays(pa.array(drawn.starts.astype(np.int32)), words),
     }
-    return pa.table(columns | dict(zip(_BOX, boxes.T, strict=True)))
-
-
-def _some(rng: np.random.Generator, words: list[str]) -> list[str]:
-    distinct = sorted(set(words))
-    wanted = min(int(rng.integers(1, 4)), len(distinct))
-    return [distinct[k] for k in rng.choice(len(distinct), wanted, replace=False)]
-
-
-def _boxes(rng: np.random.Generator, places: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    sides_km = np.exp(rng.uniform(np.log(1.0), np.log(8.0), (len(places), 2)))
-    half = sides_km / 2 / KM_PER_DEGREE * np.array([LON_PER_LAT, 1.0])
-    middles = places + (rng.random((len(places), 2)) - 0.5) * half
-    return np.hstack([middles - half, middles + half])
+    return pa.table(columns | dict(zip(_BOX, drawn.boxes.T.copy(), strict=True)))

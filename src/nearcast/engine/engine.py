@@ -24,7 +24,8 @@ from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.matcher import Matcher
 from nearcast.model import NEVER, NO_SHAPE, MessageBatch, RowBatch
 from nearcast.text.analyser import Analyser
-from nearcast.text.expression import Clause, clauses, parse
+from nearcast.text.clauses import Clause, clauses
+from nearcast.text.expression import parse
 from nearcast.text.vocabulary import Vocabulary
 
 Box = Sequence[float]

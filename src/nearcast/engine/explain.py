@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nearcast.geo.region import Region
-from nearcast.text.expression import Clause
+from nearcast.text.clauses import Clause
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Compile every kernel now, by doing a little of everything, with the types that real work has.
 
-Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together would each compile
-the same: whoever starts many (a server, Spark, a test run) warms up once before.
+Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together
+would each compile the same: whoever starts many (a server, Spark, a test run) warms up once before.
 """
 
 from __future__ import annotations

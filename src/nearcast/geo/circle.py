@@ -16,7 +16,7 @@ from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_rea
 
 PAD = 1e-12
 """Boxes are this much wider than the circle, relative and in degrees (0.1 µm). The distance kernels err by
-less than 1e-14 of a distance and sums of coordinates by 6e-14 degrees: what is in the circle is in a box."""
+less than 1e-13 degrees, and so do sums of coordinates: what is in the circle is in a box."""
 
 
 @dataclass(frozen=True)

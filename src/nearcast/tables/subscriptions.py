@@ -20,7 +20,8 @@ from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
-from nearcast.text.expression import Clause, clauses, parse
+from nearcast.text.clauses import Clause, clauses
+from nearcast.text.expression import parse
 from nearcast.text.vocabulary import Vocabulary
 
 KINDS = ("match", "rank", "top")

@@ -26,9 +26,10 @@ BLOCK = 64
 
 @inline_kernel
 def load4(raw, i):  # type: ignore[no-untyped-def]
-    """Four bytes as a number. Written so that the compiler makes one load of it."""
-    low = np.uint64(raw[i]) | np.uint64(raw[i + 1]) << np.uint64(8)
-    high = np.uint64(raw[i + 2]) << np.uint64(16) | np.uint64(raw[i + 3]) << np.uint64(24)
+    """Four bytes as a number. The index is unsigned so that the compiler can make one load of the four."""
+    i = np.uint64(i)
+    low = np.uint64(raw[i]) | np.uint64(raw[i + np.uint64(1)]) << np.uint64(8)
+    high = np.uint64(raw[i + np.uint64(2)]) << np.uint64(16) | np.uint64(raw[i + np.uint64(3)]) << np.uint64(24)
     return low | high
 
 

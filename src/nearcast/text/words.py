@@ -25,7 +25,7 @@ CONNECTOR = r"\p{WB=ExtendNumLet}"
 MID_LETTER = r"\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}"
 MID_NUMBER = r"\p{WB=MidNum}\p{WB=MidNumLet}\p{WB=Single_Quote}"
 CJK = r"[[\p{Han}\p{Hiragana}\p{Katakana}\p{WB=Katakana}]--\p{WB=Extend}]"
-LETTER_OR_NUMBER = r"\p{L}\p{N}"
+LETTER_OR_NUMBER = r"[[\p{L}\p{N}]--\p{WB=Extend}]"  # two voicing marks are letters by category
 IN_WORD = rf"{WORD_LETTER}{NUMBER}{CONNECTOR}"
 
 SEPARATOR = "\n"
@@ -87,10 +87,6 @@ def words_of_many(joined: str, fold_accents: bool) -> str:
     kept = [token for token in found if token.isalnum() or token == SEPARATOR or _is_token(token)]
     kept.append("")
     return "\0".join(kept)
-
-
-def is_letter_or_number(character: str) -> bool:
-    return _LETTER_OR_NUMBER.match(character) is not None
 
 
 def _is_token(token: str) -> bool:

@@ -196,6 +196,13 @@ def test_many_islands_share_a_few_boxes_that_are_apart() -> None:
         assert any(shapely.box(*box).covers(part) for box in boxes)
 
 
+def test_islands_above_each_other_share_a_box_so_that_no_place_is_in_two() -> None:
+    islands = shapely.MultiPolygon(
+        [shapely.box(0, 0, 5, 1), shapely.box(1, 3, 3, 4), shapely.box(5, 6, 8, 7)]
+    )
+    assert PolygonRegion(islands).boxes(LONLAT).tolist() == [[0, 0, 8, 7]]
+
+
 @pytest.mark.parametrize(
     "geometry",
     [

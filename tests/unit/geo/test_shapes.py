@@ -58,6 +58,17 @@ def test_numbers_are_small_reused_and_forgotten() -> None:
         table.region(2)
 
 
+def test_polygons_are_prepared_on_first_use_under_a_reused_number_too() -> None:
+    table = ShapeTable(LONLAT)
+    for size in (1, 2):
+        region = PolygonRegion(shapely.Point(0, 0).buffer(size))
+        number = table.add(region)
+        assert not shapely.is_prepared(region.geometry)
+        assert overlaps(table, [number], places((0, 0, 0, 0))) == [True]
+        assert shapely.is_prepared(region.geometry)
+        table.discard(number)
+
+
 def test_boxes_and_regions_of_another_space_are_refused() -> None:
     for region in (WORLD, BoxRegion(0, 0, 1, 1), CircleRegion(0, 0, 1, planar=True)):
         with pytest.raises(ValueError, match="not a circle or polygon of this space"):

@@ -1,0 +1,51 @@
+"""Clocks and what is made of their readings."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Timed(NamedTuple):
+    """How long a call took."""
+
+    cpu_s: float  # of the thread, or of all threads: see the function that made it
+    wall_s: float
+
+
+def timed(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, Timed]:
+    """The result, and the CPU time of this thread: what other threads do does not count."""
+    wall, cpu = time.perf_counter(), time.thread_time()
+    result = call(*args, **kwargs)
+    return result, Timed(time.thread_time() - cpu, time.perf_counter() - wall)
+
+
+def timed_all_threads(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[T, Timed]:
+    """The result, and the CPU time of the whole process: Arrow and builds may use several threads."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call(*args, **kwargs)
+    return result, Timed(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def percentile(values: Sequence[float], share: float) -> float | None:
+    """The smallest value that at least `share` of the values do not exceed."""
+    if not values:
+        return None
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
+
+
+def messages_within(budget_s: float, rounds: int, per_message_s: float, available: int) -> int:
+    """How many messages fit into the budget over all rounds: at least one, at most all."""
+    fitting = budget_s / (rounds * max(per_message_s, 1e-9))
+    return max(1, min(available, int(fitting)))

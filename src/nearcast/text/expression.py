@@ -1,0 +1,259 @@
+"""Boolean expressions over tokens: what a subscription asks for.
+
+    expression   either (OR either)*             nothing at all means everything
+    either       factor ((AND)? factor)*         side by side means AND
+    factor       NOT factor | ( expression ) | "literal" | word
+
+Operators are operators only in capitals. A word goes through the analyser and stands for all of its tokens; a literal is one
+token, whatever is in it: \\" and \\\\ stand for a quote and a backslash.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+
+from nearcast.errors import ExpressionError
+from nearcast.text.analyser import Analyser
+
+MAX_DEPTH = 50
+"""Parentheses and NOTs within each other. Python's stack holds about four calls for each."""
+
+MAX_CHARACTERS = 100_000
+MEMO_SIZE = 65_536
+"""Words whose tokens a parser remembers. Full, it starts anew."""
+
+
+class Expression:
+    """A node. Nodes never change and compare by value."""
+
+    __slots__ = ()
+
+    def holds(self, tokens: Set[str]) -> bool:
+        """Whether a message with these tokens satisfies the expression."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Everything(Expression):
+    def holds(self, tokens: Set[str]) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Token(Expression):
+    token: str
+
+    def holds(self, tokens: Set[str]) -> bool:
+        return self.token in tokens
+
+    def __str__(self) -> str:
+        escaped = self.token.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Not(Expression):
+    part: Expression
+
+    def holds(self, tokens: Set[str]) -> bool:
+        return not self.part.holds(tokens)
+
+    def __str__(self) -> str:
+        return f"NOT {_within(self.part, Not)}"
+
+
+@dataclass(frozen=True, slots=True)
+class And(Expression):
+    parts: tuple[Expression, ...]
+
+    def holds(self, tokens: Set[str]) -> bool:
+        return all(part.holds(tokens) for part in self.parts)
+
+    def __str__(self) -> str:
+        return " AND ".join(_within(part, Not) for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or(Expression):
+    parts: tuple[Expression, ...]
+
+    def holds(self, tokens: Set[str]) -> bool:
+        return any(part.holds(tokens) for part in self.parts)
+
+    def __str__(self) -> str:
+        return " OR ".join(_within(part, Not, And) for part in self.parts)
+
+
+def _within(part: Expression, *bare: type[Expression]) -> str:
+    """As text, in parentheses unless it is a token or of a kind that binds tighter than what it stands in."""
+    return str(part) if isinstance(part, (Token, *bare)) else f"({part})"
+
+
+def parse(text: str, analyser: Analyser) -> Expression:
+    """Read an expression; what cannot be read raises an ExpressionError that points at the character."""
+    return _parser(analyser).parse(text)
+
+
+_PIECE = re.compile(r'\s*(?:([()])|"((?:[^"\\]|\\.)*+)"|([^\s()"]+))', re.DOTALL)
+_PARENTHESIS, _LITERAL, _WORD_PIECE = 1, 2, 3  # the groups of _PIECE
+_ESCAPE = re.compile(r'\\(["\\])')
+_OPERATORS = frozenset(("AND", "OR", "NOT"))
+_WORD = re.compile(r"\S+")
+# Nothing but words: no parenthesis, no quote, and none of the operators
+_ONLY_WORDS = re.compile(r'(?:\s*+(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++)++\s*+')
+
+
+class Parser:
+    """Reads expressions with one analyser and remembers the tokens of words: subscriptions share most of them."""
+
+    def __init__(self, analyser: Analyser) -> None:
+        self.analyser = analyser
+        self._words: dict[str, Expression] = {}
+
+    def parse(self, text: str) -> Expression:
+        if len(text) > MAX_CHARACTERS:
+            reason = f"more than {MAX_CHARACTERS:,} characters: too long,"
+            raise ExpressionError(reason, text[:60] + "…", 60)
+        if _ONLY_WORDS.fullmatch(text):
+            return self._all_words(text)
+        return _Reading(self, text).whole()
+
+    def word(self, word: str, text: str, position: int) -> Expression:
+        """The AND of the word's tokens."""
+        node = self._words.get(word)
+        if node is None:
+            node = self._analysed(word, text, position)
+        return node
+
+    def _all_words(self, text: str) -> Expression:
+        words = self._words
+        try:
+            return _joined(And, [words[word] for word in text.split()])
+        except KeyError:
+            return _joined(And, [self.word(match[0], text, match.start()) for match in _WORD.finditer(text)])
+
+    def _analysed(self, word: str, text: str, position: int) -> Expression:
+        tokens = self.analyser.tokens(word)
+        if not tokens:
+            raise ExpressionError(f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position)
+        node = _joined(And, [Token(token) for token in dict.fromkeys(tokens)])
+        if len(self._words) >= MEMO_SIZE:
+            self._words.clear()
+        self._words[word] = node
+        return node
+
+
+@functools.lru_cache(maxsize=16)
+def _parser(analyser: Analyser) -> Parser:
+    return Parser(analyser)
+
+
+class _Reading:
+    """One pass over one text by recursive descent. A kind is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end"."""
+
+    def __init__(self, parser: Parser, text: str) -> None:
+        self.parser = parser
+        self.text = text
+        self.depth = 0
+        self.kinds, self.texts, self.positions = _pieces(text)
+        self.at = 0
+
+    def whole(self) -> Expression:
+        if self.kinds[0] == "end":
+            return Everything()
+        node = self.expression()
+        if self.kinds[self.at] == ")":
+            raise self.error("a closing parenthesis without an opening one", self.at)
+        return node
+
+    def expression(self) -> Expression:
+        parts = [self.either()]
+        while self.kinds[self.at] == "OR":
+            self.at += 1
+            parts.append(self.either())
+        return _joined(Or, parts)
+
+    def either(self) -> Expression:
+        parts = [self.factor()]
+        while (kind := self.kinds[self.at]) not in ("OR", ")", "end"):
+            if kind == "AND":
+                self.at += 1
+            parts.append(self.factor())
+        return _joined(And, parts)
+
+    def factor(self) -> Expression:
+        at = self.at
+        kind = self.kinds[at]
+        if kind not in ("word", "literal", "NOT", "("):
+            raise self.missing_before(at)
+        self.at += 1
+        if kind == "word":
+            return self.parser.word(self.texts[at], self.text, self.positions[at])
+        return self.literal(at) if kind == "literal" else self.nested(at)
+
+    def literal(self, at: int) -> Expression:
+        token = self.parser.analyser.normalise(self.texts[at])
+        if not token:  # it may have held only what the normal form leaves out
+            raise self.error("nothing between the quotes", at)
+        return Token(token)
+
+    def nested(self, at: int) -> Expression:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} parentheses and NOTs within each other", at)
+        node = Not(self.factor()) if self.kinds[at] == "NOT" else self.group(at)
+        self.depth -= 1
+        return node
+
+    def group(self, opening: int) -> Expression:
+        if self.kinds[self.at] == ")":
+            raise self.error("nothing between the parentheses", opening)
+        node = self.expression()
+        if self.kinds[self.at] != ")":
+            raise self.error("a parenthesis that is never closed", opening)
+        self.at += 1
+        return node
+
+    def missing_before(self, at: int) -> ExpressionError:
+        """An operand was due here: the operator before lacks one, or what stands here is itself one too many."""
+        kind, before = self.kinds[at], self.kinds[at - 1] if at else ""
+        if before in _OPERATORS:
+            return self.error(f"{before} with nothing after it", at - 1)
+        if kind == "end":
+            return self.error("a parenthesis that is never closed", at - 1)
+        if kind == ")":
+            return self.error("a closing parenthesis without an opening one", at)
+        return self.error(f"{kind} with nothing before it", at)
+
+    def error(self, reason: str, at: int) -> ExpressionError:
+        return ExpressionError(reason, self.text, self.positions[at])
+
+
+def _pieces(text: str) -> tuple[list[str], list[str], list[int]]:
+    """The kind, the text and the position of each piece; the last is the end."""
+    kinds, texts, positions = [], [], []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        match = _PIECE.match(text, at)
+        if match is None:  # only a quote without its end matches nothing
+            raise ExpressionError("a quote that is never closed", text, text.index('"', at))
+        group = match.lastindex or 0
+        piece = match[group]
+        texts.append(_ESCAPE.sub(r"\1", piece) if group == _LITERAL else piece)
+        positions.append(match.start(group) - (group == _LITERAL))
+        if group == _WORD_PIECE:
+            kinds.append(piece if piece in _OPERATORS else "word")
+        else:
+            kinds.append(piece if group == _PARENTHESIS else "literal")
+        at = match.end()
+    return [*kinds, "end"], [*texts, ""], [*positions, end]
+
+
+def _joined(kind: type[And] | type[Or], parts: Sequence[Expression]) -> Expression:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))

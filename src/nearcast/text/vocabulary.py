@@ -1,0 +1,212 @@
+"""Token <-> term, and in how many documents each term occurs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.arrays.arrow import is_null_mask, one_array, string_array, string_buffers
+from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import sorted_sets, take
+from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
+from nearcast.text.analyser import Analyser
+from nearcast.text.token_table import MAX_LOAD, add_tokens, fill_slots, lookup_tokens
+from nearcast.text.vocabulary_file import read_file, write_file
+
+VOCABULARY_VERSION = 1
+"""Of the arrays' meaning, the hash included."""
+
+MEMO_SIZE = 65_536
+"""Tokens that `term` remembers; about 10 MB at most. Full, it starts anew."""
+
+_DTYPES = {"token_bytes": np.uint8, "token_starts": np.int64, "slots": np.uint64, "frequencies": np.int64}
+
+
+class Vocabulary:
+    """Terms are int32, dense from 0 in order of first appearance, and never change. Many may read, one may add.
+
+    `analyser` is what made the tokens, None if they were taken as they are; it is stored along.
+    """
+
+    def __init__(self, analyser: Analyser | None = None) -> None:
+        self.analyser = analyser
+        self.n_documents = 0
+        self._n = 0
+        self._bytes = np.empty(0, np.uint8)
+        self._starts = np.zeros(1, np.int64)
+        self._slots = np.zeros(16, np.uint64)
+        self._frequencies = np.zeros(0, np.int64)
+        self._known: dict[str, int] = {}
+        self._unknown: set[str] = set()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def add(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        """int32[n]: the term of each token; a token not seen before gets the next one."""
+        nulls = is_null_mask(tokens)
+        if nulls.any():
+            raise InvalidInput("a token is null", row=int(nulls.argmax()))
+        raw, offsets = string_buffers(tokens)
+        terms = np.empty(len(offsets) - 1, np.int32)
+        before = self._n
+        done = 0
+        while done < len(terms):
+            args = (self._n, raw, offsets[done:], terms[done:])
+            n_added, self._n = add_tokens(self._slots, self._starts, self._bytes, *args)
+            done += n_added
+            if done < len(terms):
+                self._make_room(int(offsets[done + 1] - offsets[done]))
+        if self._n > before:
+            self._unknown.clear()
+        self._frequencies = grown(self._frequencies, self._n, fill=0)
+        return terms
+
+    def lookup(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
+        """int32[n]: the term of each token; -1 if it is unknown or null."""
+        tokens = one_array(tokens)
+        if pa.types.is_dictionary(tokens.type):
+            return self._lookup_dictionary(tokens)
+        raw, offsets = string_buffers(tokens)
+        terms = np.empty(len(offsets) - 1, np.int32)
+        lookup_tokens(self._slots, self._starts, self._bytes, raw, offsets, terms)
+        if tokens.null_count:
+            terms[is_null_mask(tokens)] = -1
+        return terms
+
+    def term(self, token: str) -> int:
+        """The term of one token, or -1. A token asked for again costs a dictionary lookup."""
+        term = self._known.get(token)
+        if term is not None:
+            return term
+        return -1 if token in self._unknown else self._remembered(token)
+
+    def token(self, term: int) -> str:
+        if not 0 <= term < self._n:
+            raise IndexError(f"term {term} of {self._n}")
+        return self._bytes[self._starts[term] : self._starts[term + 1]].tobytes().decode()
+
+    def tokens(self, terms: np.ndarray) -> pa.StringArray:
+        terms = np.asarray(terms, np.int64)
+        self._check(terms, lowest=0)
+        raw, starts = take(self._bytes, self._starts, terms)
+        if starts[-1] > np.iinfo(np.int32).max:
+            raise InvalidInput("more than 2 GiB of tokens at once; ask for them in parts")
+        return string_array(raw, starts.astype(np.int32))
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """int64[n]: the number of documents counted in which each term occurs."""
+        return self._frequencies[: self._n]
+
+    def count_documents(self, terms: np.ndarray, term_starts: np.ndarray) -> None:
+        """Count one for each distinct term of each document. Negative terms (unknown tokens) are passed over."""
+        terms = np.ascontiguousarray(terms, np.int32)
+        self._check(terms, lowest=np.iinfo(np.int32).min)
+        distinct, _ = sorted_sets(terms, np.ascontiguousarray(term_starts, np.int64))
+        _add_one_each(distinct, self._frequencies)
+        self.n_documents += len(term_starts) - 1
+
+    def weights(self) -> np.ndarray:
+        """float64[n]: ln(1 + N / df). A term that no document holds weighs as much as one that a single document holds."""
+        return np.log1p(self.n_documents / np.maximum(self.frequencies, 1))
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes.nbytes + self._starts.nbytes + self._slots.nbytes + self._frequencies.nbytes
+
+    def header(self) -> dict[str, Any]:
+        return {
+            "version": VOCABULARY_VERSION,
+            "n_documents": self.n_documents,
+            "analyser": None if self.analyser is None else self.analyser.header(),
+        }
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state, without copying; see `from_arrays`."""
+        return {
+            "token_bytes": self._bytes[: self._starts[self._n]],
+            "token_starts": self._starts[: self._n + 1],
+            "slots": self._slots,
+            "frequencies": self.frequencies,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Vocabulary:
+        """From what `arrays` and `header` gave. The arrays are kept, and written to when the vocabulary grows."""
+        if header.get("version") != VOCABULARY_VERSION:
+            raise ForeignVersion(f"vocabulary version {header.get('version')}; this is version {VOCABULARY_VERSION}")
+        _check_arrays(arrays)
+        analyser = header["analyser"]
+        self = cls(None if analyser is None else Analyser.from_header(analyser))
+        self.n_documents = int(header["n_documents"])
+        self._n = len(arrays["frequencies"])
+        self._bytes, self._starts = arrays["token_bytes"], arrays["token_starts"]
+        self._slots, self._frequencies = arrays["slots"], arrays["frequencies"]
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As one file. A reader sees the old file or the new one, never a part."""
+        write_file(path, self.header(), self.arrays())
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Vocabulary:
+        """Map a saved file, copy on write: it can grow, and the file stays as it is."""
+        header, arrays = read_file(path, verify)
+        return cls.from_arrays(arrays, header)
+
+    def _lookup_dictionary(self, tokens: pa.Array) -> np.ndarray:
+        of_entry = np.append(self.lookup(tokens.dictionary), np.int32(-1))  # the last is for nulls
+        entries = tokens.indices.fill_null(len(of_entry) - 1).to_numpy(zero_copy_only=False)
+        return of_entry[entries]
+
+    def _remembered(self, token: str) -> int:
+        term = self._term_of_bytes(token.encode("utf-8", "surrogatepass"))  # half a surrogate pair is no known token
+        if len(self._known) + len(self._unknown) >= MEMO_SIZE:
+            self._known.clear()
+            self._unknown.clear()
+        if term < 0:
+            self._unknown.add(token)
+        else:
+            self._known[token] = term
+        return term
+
+    def _term_of_bytes(self, token: bytes) -> int:
+        out = np.empty(1, np.int32)
+        offsets = np.array([0, len(token)])
+        offsets.flags.writeable = False  # as `string_buffers` gives them: one compiled kernel for both
+        lookup_tokens(self._slots, self._starts, self._bytes, np.frombuffer(token, np.uint8), offsets, out)
+        return int(out[0])
+
+    def _make_room(self, n_bytes: int) -> None:
+        """For one more term of this many bytes, and half as many terms again."""
+        self._starts = grown(self._starts, self._n + 2)
+        self._bytes = grown(self._bytes, int(self._starts[self._n]) + n_bytes)
+        if self._n >= len(self._slots) * MAX_LOAD:
+            self._slots = np.zeros(2 * len(self._slots), np.uint64)
+            fill_slots(self._slots, self._starts, self._bytes, self._n)
+
+    def _check(self, terms: np.ndarray, lowest: int) -> None:
+        if len(terms) and (terms.max() >= self._n or terms.min() < lowest):
+            raise InvalidInput(f"a term that is not in this vocabulary of {self._n}")
+
+
+@kernel
+def _add_one_each(terms, out_frequencies):  # type: ignore[no-untyped-def]
+    for term in terms:
+        out_frequencies[term] += 1
+
+
+def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
+    for name, dtype in _DTYPES.items():
+        if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
+            raise CorruptFile(f"a vocabulary without its array '{name}'")
+    starts, n_slots = arrays["token_starts"], len(arrays["slots"])
+    is_whole = len(starts) == len(arrays["frequencies"]) + 1 and starts[-1] == len(arrays["token_bytes"])
+    has_slots = n_slots & (n_slots - 1) == 0 and len(starts) - 1 <= n_slots * MAX_LOAD
+    if not (is_whole and has_slots):
+        raise CorruptFile("a vocabulary whose arrays do not fit together")

@@ -1,0 +1,121 @@
+"""A header and named arrays in one file.
+
+    prefix   64 bytes   magic, version, size of the header, size of the file, digest of all that follows, digest of the prefix
+    header   JSON: {"header": what was given, "arrays": [[name, dtype, length, offset], ...]}
+    arrays   each at a multiple of 64 bytes
+
+The prefix has the same layout in every version, and a digest of its own: a flipped bit in the version is told from a version.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import secrets
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from nearcast.errors import CorruptFile, ForeignVersion
+
+FILE_VERSION = 1
+MAGIC = b"nearcast"
+ALIGNMENT = 64
+
+_PREFIX = struct.Struct("<8s I I Q 16s 16s Q")  # the second 16s is room to grow, zero
+
+
+def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write under a temporary name, sync, rename: whoever opens `path` sees a whole file, even after a crash."""
+    path = Path(path)
+    body = _body(header, arrays)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with temporary.open("xb") as file:
+            file.write(_prefix(body))
+            for part in body:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """(header, arrays over a copy-on-write map). `verify` reads the whole file once."""
+    mapped = _mapped(Path(path))
+    _, version, header_size, size, digest, _, own_digest = _PREFIX.unpack_from(mapped)
+    if xxhash.xxh3_64_intdigest(mapped[: ALIGNMENT - 8]) != own_digest:
+        raise CorruptFile(f"{path}: the first {ALIGNMENT} bytes were changed")
+    if version != FILE_VERSION:
+        raise ForeignVersion(f"{path}: file version {version}; this is version {FILE_VERSION}")
+    if size != len(mapped):
+        raise CorruptFile(f"{path}: has {len(mapped):,} bytes instead of {size:,}")
+    if verify and xxhash.xxh3_128_digest(memoryview(mapped)[ALIGNMENT:]) != digest:
+        raise CorruptFile(f"{path}: its checksum does not fit its contents")
+    try:
+        described = json.loads(mapped[ALIGNMENT : ALIGNMENT + header_size])
+        places = described["arrays"]
+        arrays = {name: np.frombuffer(mapped, dtype, length, offset) for name, dtype, length, offset in places}
+    except (ValueError, KeyError, TypeError) as error:  # only unverified files get here
+        raise CorruptFile(f"{path}: its header cannot be read") from error
+    return described["header"], arrays
+
+
+def _body(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[bytes | memoryview]:
+    """All that follows the prefix: the header, then the arrays, each padded. The header ends in spaces."""
+    described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
+    room = _padded(len(described) + 24 * len(arrays))  # the real offsets need at most 20 digits more each
+    described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
+    parts: list[bytes | memoryview] = [described.ljust(room)]
+    for array in arrays.values():
+        parts.append(memoryview(np.ascontiguousarray(array)).cast("B") if len(array) else b"")
+        parts.append(bytes(_padded(array.nbytes) - array.nbytes))
+    return parts
+
+
+def _places(arrays: dict[str, np.ndarray], offset: int) -> list[list[Any]]:
+    places = []
+    for name, array in arrays.items():
+        places.append([name, array.dtype.str, len(array), offset])
+        offset += _padded(array.nbytes)
+    return places
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _prefix(body: list[bytes | memoryview]) -> bytes:
+    digest = xxhash.xxh3_128()
+    for part in body:
+        digest.update(part)
+    size = ALIGNMENT + sum(len(part) for part in body)
+    fields = (MAGIC, FILE_VERSION, len(body[0]), size, digest.digest(), bytes(16))
+    own = xxhash.xxh3_64_intdigest(_PREFIX.pack(*fields, 0)[: ALIGNMENT - 8])
+    return _PREFIX.pack(*fields, own)
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size < ALIGNMENT or file.read(len(MAGIC)) != MAGIC:
+            raise CorruptFile(f"{path}: is not a file of nearcast's, or not a whole one")
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _sync_folder(folder: Path) -> None:
+    """So that the new name survives a power cut. Not every system can open a folder."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

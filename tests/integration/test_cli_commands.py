@@ -1,0 +1,175 @@
+"""The command as a whole: version, errors, `methods` and `warmup`; once as a real process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import nearcast as nc
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.cli import match as match_module
+from nearcast.cli.console import one_line
+from nearcast.cli.main import app
+from nearcast.engine.catalogue import methods_markdown
+from nearcast.matching import checks
+from nearcast.matching.method import REGISTRY
+
+RUN = "from nearcast.cli.main import main; main()"
+
+
+def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def test_the_version_is_the_packages() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"nearcast {nc.__version__}\n"
+
+
+def test_a_real_process_says_one_line_and_ends_with_2(tmp_path: Path) -> None:
+    done = process("match", "absent.parquet", "absent.parquet", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "error: absent.parquet does not exist\n")
+
+
+def test_a_real_process_matches(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("id,expression,region\n1,rain,world\n")
+    (tmp_path / "m.csv").write_text("id,text,x,y\n5,Rain again,1,2\n6,Sun,1,2\n")
+    done = process("match", "s.csv", "m.csv", "--out", "out.csv", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["pairs"] == 1
+    assert (tmp_path / "out.csv").read_text().splitlines() == ['"message","subscription"', "5,1"]
+
+
+def test_help_loads_no_compiler() -> None:
+    program = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom nearcast.cli.main import app\n"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
+        "assert not {'numba', 'pyarrow', 'matplotlib', 'shapely'} & set(sys.modules), sorted(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    first = subprocess.Popen(
+        [sys.executable, "-c", RUN, "methods", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert first.stdout is not None and first.stderr is not None
+    first.stdout.close()
+    assert first.stderr.read() == b""
+    first.stderr.close()
+    assert first.wait() == 1
+
+
+def test_an_interrupt_is_told_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(match_module, "_answer", interrupted)
+    done = CliRunner().invoke(app, ["match", "a.csv", "b.csv"])
+    assert (done.exit_code, done.stderr) == (130, "interrupted\n")
+
+
+def test_errors_of_many_lines_become_one() -> None:
+    assert one_line("no operand at character 3\n  a AND\n    ^") == "no operand at character 3: a AND"
+
+
+def test_methods_lists_every_method() -> None:
+    listed = json.loads(CliRunner().invoke(app, ["methods", "--json"]).stdout)
+    assert {info["name"] for info in listed} == set(REGISTRY)
+    assert all(info["idea"] and info["kinds"] for info in listed)
+    shown = CliRunner().invoke(app, ["methods"]).stdout
+    assert all(name in shown for name in REGISTRY)
+
+
+def test_methods_writes_its_page_only_when_it_changed(tmp_path: Path) -> None:
+    page = tmp_path / "docs" / "methods.md"
+    arguments = ["methods", "--markdown", str(page), "--json"]
+    assert json.loads(CliRunner().invoke(app, arguments).stdout)["changed"]
+    assert page.read_text() == methods_markdown()
+    os.utime(page, (1, 1))
+    assert not json.loads(CliRunner().invoke(app, arguments).stdout)["changed"]
+    assert page.stat().st_mtime == 1
+    page.write_text("stale")
+    assert json.loads(CliRunner().invoke(app, arguments).stdout)["changed"]
+    assert page.read_text() == methods_markdown()
+
+
+def passing(_: str) -> None: ...
+
+
+def failing(method: str) -> None:
+    raise AssertionError(f"{method} lost [a] pair")
+
+
+def test_checks_pass_or_fail_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing})
+    done = CliRunner().invoke(app, ["methods", "--check", "brute"])
+    assert done.exit_code == 0 and "all is well" in done.stdout and "passed" in done.stdout
+    monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing, "check_nothing_is_lost": failing})
+    done = CliRunner().invoke(app, ["methods", "--check", "brute"])
+    assert done.exit_code == 1 and "nothing is lost" in done.stdout and "FAILED" in done.stdout
+    done = CliRunner().invoke(app, ["methods", "--check", "brute", "--json"])
+    assert done.exit_code == 1
+    assert [outcome["passed"] for outcome in json.loads(done.stdout)] == [True, False]
+    assert "brute lost [a] pair" in json.loads(done.stdout)[1]["reason"]
+
+
+def test_a_known_gap_is_excused_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "CHECKS", {"check_nothing_is_lost": failing})
+    monkeypatch.setattr(REGISTRY["brute"], "known_gaps", {"check_nothing_is_lost": "not yet"})
+    done = CliRunner().invoke(app, ["methods", "--check", "brute"])
+    assert done.exit_code == 0 and "known gap: not yet" in done.stdout
+    monkeypatch.setattr(checks, "CHECKS", {"check_nothing_is_lost": passing})
+    done = CliRunner().invoke(app, ["methods", "--check", "brute", "--json"])
+    assert done.exit_code == 1 and "passes now" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["methods", "--check", "magic"], ["warmup", "--methods", "magic"]])
+def test_an_unknown_method_is_refused_in_one_line(arguments: list[str]) -> None:
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2 and done.stderr.startswith("error: no method 'magic'; there are ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_warmup_tells_the_seconds_of_each_part() -> None:
+    done = CliRunner().invoke(app, ["warmup", "--methods", "brute", "--json"])
+    assert done.exit_code == 0, done.output
+    assert list(json.loads(done.stdout)) == ["text and places", "brute"]
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_after_warmup_nothing_is_left_to_compile() -> None:
+    """Every kernel below bench has been compiled, and the shipped checks need no further version of any."""
+    program = (
+        "import importlib, pkgutil, sys\n"
+        "import nearcast\n"
+        "for part in ('arrays', 'geo', 'text', 'tables', 'matching', 'indexes', 'storage', 'engine'):\n"
+        "    package = importlib.import_module(f'nearcast.{part}')\n"
+        "    for module in pkgutil.walk_packages(package.__path__, f'nearcast.{part}.'):\n"
+        "        importlib.import_module(module.name)\n"
+        "from nearcast.engine.warm_up import warm_up\n"
+        "from nearcast.matching.checks import run_checks\n"
+        "modules = [(name, module) for name, module in sorted(sys.modules.items()) if name.startswith('nearcast.')]\n"
+        "kernels = {f'{name}.{key}': held for name, module in modules for key, held in vars(module).items()\n"
+        "           if hasattr(held, 'nopython_signatures')}\n"
+        "assert len(kernels) > 40, len(kernels)\n"
+        "inlined = lambda held: held.targetoptions.get('inline') == 'always'\n"
+        "list(warm_up())\n"
+        "cold = [name for name, held in kernels.items() if not held.signatures and not inlined(held)]\n"
+        "assert not cold, f'not compiled: {cold}'\n"
+        "before = {name: len(held.signatures) for name, held in kernels.items()}\n"
+        "for method in ('brute', 'keyword-first', 'spatial-first', 'auto'): run_checks(method)\n"
+        "late = [name for name, held in kernels.items() if len(held.signatures) > before[name]]\n"
+        "assert not late, f'compiled late: {late}'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

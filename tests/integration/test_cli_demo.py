@@ -1,0 +1,102 @@
+"""`nearcast demo` at a reduced size: it runs, its answer is checked, and its report has everything."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import nearcast as nc
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.cli import demo as demo_module
+from nearcast.cli.main import app
+from nearcast.cli.wishes import LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.tables import as_arrow
+
+SIZE = "20" if JIT_DISABLED else "500"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "output"
+
+
+@pytest.fixture(scope="module")
+def told(out: Path) -> Any:
+    done = CliRunner().invoke(app, ["demo", "--out", str(out), "--subscriptions", SIZE, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_it_tells_what_it_did(told: Any, out: Path) -> None:
+    assert told["subscriptions"] == int(SIZE) + len(WISHES)
+    assert told["messages"] == 7493 and told["deliveries"] > 1000
+    assert told["checked_messages"] >= 500 and told["checked_pairs"] > 0
+    assert told["licence"] == LICENCE
+    assert sorted(told["files"]) == sorted(str(file) for file in out.iterdir())
+
+
+def test_its_tables_are_what_the_library_gives(told: Any, out: Path) -> None:
+    subscriptions, matches = as_arrow(out / "subscriptions.parquet"), as_arrow(out / "matches.parquet")
+    assert subscriptions.num_rows == told["subscriptions"] and matches.num_rows == told["deliveries"]
+    assert nc.build_index(subscriptions, "keyword-first").match(sample_messages()).equals(matches)
+    assert {wish.id for wish in WISHES} <= set(matches["subscription"].to_pylist()), "a wish got nothing"
+
+
+def test_its_report_has_the_pictures_and_the_licence(told: Any, out: Path) -> None:
+    page = (out / "report.html").read_text()
+    pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert len(pictures) == 3
+    assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
+    assert LICENCE in page and "http" not in page, "the report stands alone"
+    assert all(wish.name in page for wish in WISHES)
+
+
+def test_people_see_deliveries_figures_and_the_licence(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    assert done.exit_code == 0, done.output
+    shown = " ".join(done.stdout.split())
+    for words in ("Some deliveries", "messages per second", "µs per message", "same as brute", LICENCE):
+        assert words in shown
+
+
+def test_without_matplotlib_the_report_has_no_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "nearcast.cli.pictures", raising=False)
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    assert done.exit_code == 0 and "no pictures" in done.stderr
+    assert "<img" not in (tmp_path / "report.html").read_text()
+
+
+def test_a_wrong_answer_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = demo_module._matched
+
+    def wrong(*given: Any) -> Any:
+        matches, figures = right(*given)
+        return matches.slice(1), figures
+
+    monkeypatch.setattr(demo_module, "_matched", wrong)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    assert done.exit_code == 2 and "differ from brute force" in done.stderr
+
+
+def test_the_same_subscriptions_are_drawn_each_time() -> None:
+    messages = sample_messages()
+    assert subscriptions_table(messages, 50).equals(subscriptions_table(messages, 50))
+
+
+def test_the_sample_is_small_and_carries_its_licence() -> None:
+    folder = Path(demo_module.__file__).parent / "sample"
+    assert sum(file.stat().st_size for file in folder.iterdir()) < 400_000
+    assert LICENCE in (folder / "LICENCE.md").read_text()
+    assert sample_messages().column_names == ["id", "text", "lon", "lat", "time"]

@@ -1,0 +1,159 @@
+"""The public index: every method through tables, files and threads."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import nearcast as nc
+from nearcast.errors import CorruptFile, ForeignVersion, UnknownMethod, UnsupportedKind
+from reference import pairs
+
+METHODS = sorted(info.name for info in nc.methods())
+WORDS = ["pizza", "deal", "rain", "café", "东京", "#x"]
+
+
+def random_world(seed: int, n: int = 120) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Subscriptions and messages as the reference oracle reads them."""
+    rng = random.Random(seed)
+    subscriptions = []
+    for i in range(n):
+        tokens = rng.sample(WORDS, rng.choice([0, 1, 1, 2, 3]))
+        x, y = rng.choice([-180.0, -3.0, 0.0, 2.5, 179.0]), rng.choice([-89.0, 0.0, 1.0, 60.0])
+        row: dict[str, Any] = {"id": i * 3, "tokens": tokens, "without": rng.sample(WORDS, rng.choice([0, 0, 1]))}
+        row["without"] = [token for token in row["without"] if token not in tokens]
+        if rng.random() < 0.4:
+            row["circle"] = (x, y, rng.choice([0.0, 50.0, 400.0]))
+        else:
+            row["box"] = (x, y, min(180.0, x + rng.choice([0.0, 1.0, 3.0])), min(90.0, y + rng.choice([0.0, 1.0, 30.0])))
+        subscriptions.append(row)
+    messages = []
+    for i in range(60):
+        x, y = rng.choice([-180.0, -3.0, 0.5, 2.5, 180.0]), rng.choice([-89.0, 0.0, 0.5, 2.0, 61.0])
+        messages.append({"id": 1000 - i, "tokens": rng.sample([*WORDS, "other"], rng.randint(0, 5)), "box": (x, y, x, y)})
+    return subscriptions, messages
+
+
+def subscriptions_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    table = []
+    for row in rows:
+        words = [f'"{token}"' for token in row["tokens"]] + [f'NOT "{token}"' for token in row["without"]]
+        made = {"id": row["id"], "expression": " ".join(words), "region": None}
+        if "circle" in row:
+            made["region"] = "circle({}, {}, {}km)".format(*row["circle"])
+        box = row.get("box", (None,) * 4)
+        table.append(made | dict(zip(("xmin", "ymin", "xmax", "ymax"), box, strict=True)))
+    return table
+
+
+def messages_table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"id": row["id"], "tokens": row["tokens"], "x": row["box"][0], "y": row["box"][1]} for row in rows]
+
+
+def found(table: pa.Table) -> list[tuple[int, int]]:
+    return list(zip(table.column("message").to_pylist(), table.column("subscription").to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(3))
+def test_every_method_agrees_with_an_oracle_that_shares_no_code(method: str, seed: int) -> None:
+    subscriptions, messages = random_world(seed)
+    index = nc.build_index(subscriptions_table(subscriptions), method=method)
+    wanted = pairs(subscriptions, messages)
+    assert found(index.match(messages_table(messages))) == wanted and len(wanted) > 50
+    assert found(index.match(messages_table(messages), threads=2)) == wanted
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_match_one_agrees_with_match(method: str) -> None:
+    subscriptions, messages = random_world(7)
+    index = nc.build_index(subscriptions_table(subscriptions), method=method)
+    wanted = pairs(subscriptions, messages)
+    for message in messages[:20]:
+        ids = index.match_one(message["tokens"], *message["box"][:2])
+        assert ids.tolist() == [s for m, s in wanted if m == message["id"]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_saved_opened_and_changed(method: str, tmp_path: Path) -> None:
+    subscriptions, messages = random_world(9)
+    table = subscriptions_table(subscriptions)
+    nc.build_index(table[:100], method=method, analyser=nc.Analyser(fold_accents=True)).save(tmp_path / "index")
+    index = nc.open_index(tmp_path / "index")
+    assert index.method == method and index.analyser.fold_accents
+    index.insert(table[100:])
+    index.remove([row["id"] for row in table[:10]])
+    wanted = pairs(subscriptions[10:], messages)
+    plain = nc.build_index(table[10:], method="brute", analyser=nc.Analyser(fold_accents=True))
+    assert found(index.match(messages_table(messages))) == found(plain.match(messages_table(messages)))
+    assert len(wanted) > 0
+    index.save(tmp_path / "index")
+    assert len(nc.open_index(tmp_path / "index", verify=False)) == len(index)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    nc.build_index(subscriptions_table(random_world(1)[0])).save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_every_damaged_file_of_an_index_is_refused_by_name(saved: Path, tmp_path: Path) -> None:
+    files = sorted(saved.glob("arrays-*/*.bin"))
+    assert len(files) > 20
+    for file in files:
+        content = file.read_bytes()
+        damaged = [content[:-1], content[:-1] + bytes([content[-1] ^ 128])] if content else [b"x"]
+        for bad in damaged:
+            file.write_bytes(bad)
+            with pytest.raises(CorruptFile, match=file.name):
+                nc.open_index(saved)
+        file.write_bytes(content)
+    assert len(nc.open_index(saved)) > 0
+
+
+def test_an_index_of_another_version_is_refused(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nearcast.storage.index_folder as index_folder
+    import nearcast.text.analyser as analyser
+
+    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 2))
+    with pytest.raises(ForeignVersion, match="nearcast-index version 1; this release reads nearcast-index version 2"):
+        nc.open_index(saved)
+    monkeypatch.undo()
+    monkeypatch.setattr(analyser, "ANALYSER_VERSION", 99)
+    with pytest.raises(ForeignVersion):
+        nc.open_index(saved)
+
+
+def test_a_folder_that_is_no_index_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        nc.open_index(tmp_path / "nothing")
+
+
+def test_an_open_index_survives_the_removal_of_its_folder(saved: Path) -> None:
+    index = nc.open_index(saved)
+    shutil.rmtree(saved)
+    assert index.match(messages_table(random_world(1)[1])).num_rows > 0
+
+
+def test_bad_arguments_are_refused() -> None:
+    table = subscriptions_table(random_world(1)[0])
+    with pytest.raises(UnknownMethod, match="no method 'r-tree'"):
+        nc.build_index(table, method="r-tree")
+    with pytest.raises(nc.InvalidInput, match="no option 'fanout'"):
+        nc.build_index(table, fanout=3)
+    with pytest.raises(nc.InvalidInput, match="space"):
+        nc.build_index(table, space=(0, 0, 0, 1))
+    with pytest.raises(UnsupportedKind, match="weights"):
+        nc.build_index(table, weights={"token": ["a"], "weight": [1.0]})
+
+
+def test_stats_and_size_are_told() -> None:
+    index = nc.build_index(subscriptions_table(random_world(2)[0]), method="keyword-first")
+    pairs_found = index.match(messages_table(random_world(2)[1])).num_rows
+    assert index.stats.matches == pairs_found and index.stats.candidates >= pairs_found
+    assert index.nbytes > 120 * 40 and "keyword-first" in repr(index)
