@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pairs(subscriptions: list[dict[str, Any]], messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """All (message id, subscription id), sorted. Subscriptions hold `tokens`, `box` or `circle`, and maybe `without`."""
+    """All (message id, subscription id), sorted. Subscriptions hold `tokens`, `box` or `circle`, maybe `without`."""
     return sorted((m["id"], s["id"]) for m in messages for s in subscriptions if concerns(s, m))
 
 

@@ -4,8 +4,9 @@
                                +-->  engine/  --indexes/-->  candidates  --matching/-->  matches
     place --geo/---------------+
 
-Subscribers say what (a boolean expression over words) and where (a region); publishers post texts at places; nearcast finds
-every subscription that a message concerns. Importing compiles nothing: names are loaded when they are first used.
+Subscribers say what (a boolean expression over words) and where (a region); publishers post texts at places; nearcast
+finds every subscription that a message concerns. Importing compiles nothing: names are loaded when they are first
+used.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ MAX_TERMS_PER_ROW = 65_535
 
 
 class MessageBatch(NamedTuple):
-    """Messages as columns. Terms are sorted and unique within a message; tokens unknown to the vocabulary are left out."""
+    """Messages as columns. Terms are sorted and unique within a message; tokens unknown to the vocabulary are left
+    out.
+    """
 
     ids: np.ndarray  # int64[n]    message ids
     terms: np.ndarray  # int32[...]  the terms of all messages, one after another
@@ -47,8 +49,8 @@ class MessageBatch(NamedTuple):
 class RowBatch(NamedTuple):
     """Subscriptions as rows: one row for each (clause, box) of a subscription.
 
-    A row holds when all of its terms and none of its `not` terms occur in the message and its box (and its shape, where it
-    has one) overlaps the message's place. Terms are sorted and unique within a row.
+    A row holds when all of its terms and none of its `not` terms occur in the message and its box (and its shape,
+    where it has one) overlaps the message's place. Terms are sorted and unique within a row.
     """
 
     owner_ids: np.ndarray  # int64[n]    the subscription that each row belongs to; rows of one owner are neighbours
@@ -73,13 +75,13 @@ class Hits(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Work done: how many lists, cells or tree nodes were visited; how many rows were compared with a message; how many held."""
+    """Work done: how many lists, cells or tree nodes were visited; how many rows were compared with a message; how
+    many held.
+    """
 
     nodes: int = 0
     candidates: int = 0
     matches: int = 0
 
     def plus(self, other: Work) -> Work:
-        return Work(
-            self.nodes + other.nodes, self.candidates + other.candidates, self.matches + other.matches
-        )
+        return Work(self.nodes + other.nodes, self.candidates + other.candidates, self.matches + other.matches)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,7 +23,8 @@ PLAIN_SCAN = (Path(__file__).parent / "dropped_in" / "plain_scan.py").read_text(
 WRONG: dict[str, tuple[str, str, str]] = {
     "once-per-box": (
         "return [row for row in sorted(self._rows) if self.holds(row, terms, place)]",
-        "return list({tuple(self.store.arrays.boxes[row]): row for row in self._rows if self.holds(row, terms, place)}.values())",
+        "return list({tuple(self.store.arrays.boxes[row]): row "
+        "for row in self._rows if self.holds(row, terms, place)}.values())",
         "check_equal_boxes_are_different_subscriptions",
     ),
     "open-borders": (
@@ -89,14 +91,16 @@ def test_a_subtly_wrong_file_fails_a_named_check(name: str, drop_in: Callable[[s
 
 
 def test_a_file_in_the_real_folder_is_found_by_a_new_process(tmp_path: Path) -> None:
-    import shutil
-
     package = Path(nearcast.__file__).parent
     shutil.copytree(package, tmp_path / "nearcast", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "nearcast" / "indexes" / "plain_scan.py").write_text(PLAIN_SCAN)
     program = "import json, nearcast; print(json.dumps([info.name for info in nearcast.methods()]))"
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
     )
     assert "plain-scan" in json.loads(done.stdout), done.stderr
 

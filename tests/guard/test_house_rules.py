@@ -60,7 +60,10 @@ def test_only_jit_names_numba() -> None:
 def test_every_method_has_a_whole_header(name: str) -> None:
     header = header_of(REGISTRY[name])
     assert set(header) == set(HEADER_FIELDS) and all(header.values())
-    assert REGISTRY[name].paper in ("baseline", "nearcast") or (REPOSITORY / f"docs/papers/{REGISTRY[name].paper}.md").exists()
+    assert (
+        REGISTRY[name].paper in ("baseline", "nearcast")
+        or (REPOSITORY / f"docs/papers/{REGISTRY[name].paper}.md").exists()
+    )
 
 
 def test_the_methods_page_is_current() -> None:
@@ -92,7 +95,8 @@ def test_importing_is_quick_and_compiles_nothing() -> None:
 def test_the_core_runs_without_the_extras() -> None:
     program = (
         "import sys\n"
-        "for name in ('pandas', 'polars', 'matplotlib', 'pyspark', 'Stemmer', 'pytest', 'hypothesis'): sys.modules[name] = None\n"
+        "for name in 'pandas polars matplotlib pyspark Stemmer pytest hypothesis rich typer'.split():\n"
+        "    sys.modules[name] = None\n"
         "import nearcast as nc\n"
         "index = nc.build_index({'id': [1], 'expression': ['a OR b'], 'region': ['circle(0, 0, 5km)']})\n"
         "assert index.match({'id': [9], 'text': ['B!'], 'x': [0.01], 'y': [0.0]}).num_rows == 1\n"

@@ -141,35 +141,67 @@ def test_an_unknown_method_is_refused_in_one_line(arguments: list[str]) -> None:
 
 
 def test_warmup_tells_the_seconds_of_each_part() -> None:
-    done = CliRunner().invoke(app, ["warmup", "--methods", "brute", "--json"])
+    done = CliRunner().invoke(app, ["warmup", "--methods", "brute, auto", "--json"])
     assert done.exit_code == 0, done.output
-    assert list(json.loads(done.stdout)) == ["text and places", "brute"]
+    assert list(json.loads(done.stdout)) == ["text and places", "brute", "auto"]
+
+
+USE_EVERYTHING = """
+import importlib, pkgutil, sys, tempfile
+from pathlib import Path
+import nearcast as nc
+from nearcast.engine.warm_up import warm_up
+from nearcast.matching.checks import run_checks
+from nearcast.tables import as_arrow, write_table
+
+for part in ("arrays", "geo", "text", "tables", "matching", "indexes", "storage", "engine"):
+    package = importlib.import_module(f"nearcast.{part}")
+    for module in pkgutil.walk_packages(package.__path__, f"nearcast.{part}."):
+        importlib.import_module(module.name)
+modules = [(name, module) for name, module in sorted(sys.modules.items()) if name.startswith("nearcast.")]
+kernels = {f"{name}.{key}": held for name, module in modules for key, held in vars(module).items()
+           if hasattr(held, "nopython_signatures")}
+assert len(kernels) > 40, len(kernels)
+
+def compiled():
+    return {name: set(map(str, held.stats.cache_misses)) for name, held in kernels.items()}
+
+list(warm_up())
+before = compiled()
+names = [info.name for info in nc.methods()]
+for method in names:
+    run_checks(method)
+regions = ["circle(0, 0, 5km)", "world"]
+subscriptions = as_arrow({"id": [1, 2], "expression": ["a OR b NOT c", ""], "region": regions})
+messages = as_arrow({"id": [1, 2], "text": ["A plain text", "Ein süßer"], "x": [0.0, 1.0], "y": [0.0, 1.0]})
+tokens = as_arrow({"id": [3], "tokens": [["a", "z"]], "lon": [0.5], "lat": [0.5]})
+sides = {"xmin": [0, 0], "ymin": [0, 0], "xmax": [1, 1], "ymax": [1, 1]}
+boxes = as_arrow({"id": [5, 6], "tokens": [["a"], []], **sides})
+folder = Path(tempfile.mkdtemp())
+for ending in ("parquet", "csv", "jsonl"):
+    write_table(subscriptions, folder / f"s.{ending}")
+    write_table(messages, folder / f"m.{ending}")
+    index = nc.build_index(folder / f"s.{ending}")
+    index.insert(boxes)
+    index.match(folder / f"m.{ending}")
+    index.match(tokens)
+late = {name: new for name, all_of_it in compiled().items() if (new := all_of_it - before[name])}
+assert not late, f"compiled after the warm-up: {late}"
+"""
+
+
+def _run_everything(environment: dict[str, str]) -> None:
+    command = [sys.executable, "-W", "error", "-c", USE_EVERYTHING]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 def test_after_warmup_nothing_is_left_to_compile() -> None:
-    """Every kernel below bench has been compiled, and the shipped checks need no further version of any."""
-    program = (
-        "import importlib, pkgutil, sys\n"
-        "import nearcast\n"
-        "for part in ('arrays', 'geo', 'text', 'tables', 'matching', 'indexes', 'storage', 'engine'):\n"
-        "    package = importlib.import_module(f'nearcast.{part}')\n"
-        "    for module in pkgutil.walk_packages(package.__path__, f'nearcast.{part}.'):\n"
-        "        importlib.import_module(module.name)\n"
-        "from nearcast.engine.warm_up import warm_up\n"
-        "from nearcast.matching.checks import run_checks\n"
-        "modules = [(name, module) for name, module in sorted(sys.modules.items()) if name.startswith('nearcast.')]\n"
-        "kernels = {f'{name}.{key}': held for name, module in modules for key, held in vars(module).items()\n"
-        "           if hasattr(held, 'nopython_signatures')}\n"
-        "assert len(kernels) > 40, len(kernels)\n"
-        "inlined = lambda held: held.targetoptions.get('inline') == 'always'\n"
-        "list(warm_up())\n"
-        "cold = [name for name, held in kernels.items() if not held.signatures and not inlined(held)]\n"
-        "assert not cold, f'not compiled: {cold}'\n"
-        "before = {name: len(held.signatures) for name, held in kernels.items()}\n"
-        "for method in ('brute', 'keyword-first', 'spatial-first', 'auto'): run_checks(method)\n"
-        "late = [name for name, held in kernels.items() if len(held.signatures) > before[name]]\n"
-        "assert not late, f'compiled late: {late}'\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    _run_everything({})
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_after_warmup_with_an_empty_cache_nothing_is_left_to_compile(tmp_path: Path) -> None:
+    _run_everything({"NUMBA_CACHE_DIR": str(tmp_path)})

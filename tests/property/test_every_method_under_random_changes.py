@@ -66,5 +66,6 @@ class Changes(RuleBasedStateMachine):
 def test_changes(method: str) -> None:
     machine = type("Changes", (Changes,), {"method": method})
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=8 if JIT_DISABLED else 40, stateful_step_count=25, deadline=None)
+        machine,
+        settings=settings(max_examples=8 if JIT_DISABLED else 40, stateful_step_count=25, deadline=None),
     )

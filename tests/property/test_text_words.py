@@ -15,12 +15,15 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.batch_words import words_of_array
 from nearcast.text.words import normal_form, words
 
-EXAMPLES = settings(max_examples=5000, deadline=None)
+EXAMPLES = settings(max_examples=60 if JIT_DISABLED else 300, deadline=None)
 
 # Few characters, of every class: rules of three and four characters then meet by chance.
 ASCII_POOL = "aZb1_.',:;#@\"- \n\r\t\0\x1f\x7f&"
 PLAIN_POOL = "aB1_.'#@ éÉßøŁд½²·’٫ع١한ΩİªⒶ❤👍\u2126\u02bc\u055a\u203f"
-HARD_POOL = "a1_.'\"#@ א״ב׳กุ้नि्漢々字〇かカーﾞ゛゠\u0301\u0345\u200c\u200d\u00ad\u200e\ufe0f\u20e3\u1100\u1161\u11a8🇩🏽©ΐŉ\U00020000"
+HARD_POOL = (
+    "a1_.'\"#@ א״ב׳กุ้नि्漢々字〇かカーﾞ゛゠🇩🏽©ΐŉ\U00020000"
+    "\u0301\u0345\u200c\u200d\u00ad\u200e\ufe0f\u20e3\u1100\u1161\u11a8"
+)
 
 ascii_texts = st.text(st.sampled_from(ASCII_POOL) | st.characters(max_codepoint=127), max_size=12)
 texts = st.text(
@@ -74,7 +77,7 @@ def test_normal_form_is_stable(text: str, fold_accents: bool) -> None:
 
 
 def test_normal_form_is_stable_for_every_character() -> None:
-    text = " ".join(chr(point) for point in range(0x110000) if not 0xD800 <= point < 0xE000)
+    text = " ".join(chr(point) for point in range(0x30000) if not 0xD800 <= point < 0xE000)
     for fold_accents in (False, True):
         form = normal_form(text, fold_accents)
         assert normal_form(form, fold_accents) == form
@@ -82,7 +85,7 @@ def test_normal_form_is_stable_for_every_character() -> None:
 
 @EXAMPLES
 @given(texts)
-def test_a_token_is_its_own_only_token_unless_it_is_a_pair(text: str) -> None:
+def test_a_token_is_its_own_only_token(text: str) -> None:
     for token in words(text, False):
         assert words(token, False) == [token]
 
@@ -97,7 +100,9 @@ def test_boundaries_are_those_of_the_annex(text: str) -> None:
 @EXAMPLES
 @given(texts)
 def test_boundaries_are_those_of_the_regex_library_where_it_follows_the_annex(text: str) -> None:
-    """It joins an apostrophe, a flag or a leading mark to the letter behind it, and stops at marks before a mid character."""
+    """It joins an apostrophe, a flag or a leading mark to the letter behind it, and stops at marks before a
+    mid character.
+    """
     text = normal_form(_without_our_own_rules(text), False)
     text = regex.sub(r"['\u2019\p{WB=Extend}\p{WB=ZWJ}\p{WB=Regional_Indicator}]", "", text)
     pieces = regex.split(r"\b", text, flags=regex.WORD | regex.V1)

@@ -34,15 +34,17 @@ def strings(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not _is_text(value_kind):
         raise InvalidInput(f"strings are needed, not {kind}")
     if pa.types.is_dictionary(kind):
-        return array.dictionary.cast(pa.large_string()).take(array.indices)  # large: a short one can decode to over 2 GiB
+        return array.dictionary.cast(pa.large_string()).take(
+            array.indices
+        )  # large: a short one can decode to over 2 GiB
     return array.cast(pa.large_string())
 
 
 def string_buffers(array: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
     """(bytes uint8[...], offsets int64[n+1]): string i is bytes[offsets[i]:offsets[i+1]]; a null reads as empty.
 
-    The bytes are Arrow's own buffer. Both are read-only, whatever Arrow says of its buffer, since a kernel is compiled anew
-    for each mix of read-only and writable arguments.
+    The bytes are Arrow's own buffer. Both are read-only, whatever Arrow says of its buffer, since a kernel is
+    compiled anew for each mix of read-only and writable arguments.
     """
     array = strings(array)
     if array.null_count:

@@ -1,8 +1,8 @@
 """Named arrays and a small header as one folder, written whole or not at all.
 
-Layout: `manifest.json` names a generation folder that holds one file per array. A new generation is written beside the
-old one and fsynced, then the manifest is replaced by rename: a reader, and a crash, sees the old state or the new one. The
-arrays are opened as copy-on-write maps: processes on one host share the pages, and changes stay private.
+Layout: `manifest.json` names a generation folder that holds one file per array. A new generation is written beside
+the old one and fsynced, then the manifest is replaced by rename: a reader, and a crash, sees the old state or the new
+one. The arrays are opened as copy-on-write maps: processes on one host share the pages, and changes stay private.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ MANIFEST = "manifest.json"
 _CHUNK = 1 << 24
 
 
-def write_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Mapping[str, np.ndarray], header: Any) -> None:
+def write_bundle(
+    path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Mapping[str, np.ndarray], header: Any
+) -> None:
     """Write `arrays` and `header` (plain JSON values) to the folder `path`, replacing what was there."""
     folder = Path(path)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
@@ -35,7 +37,13 @@ def write_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Map
     try:
         entries = {name: _write_array(folder / generation, name, array) for name, array in arrays.items()}
         _fsync(folder / generation)
-        manifest = {"format": fmt[0], "version": fmt[1], "generation": generation, "arrays": entries, "header": header}
+        manifest = {
+            "format": fmt[0],
+            "version": fmt[1],
+            "generation": generation,
+            "arrays": entries,
+            "header": header,
+        }
         manifest["checksum"] = _manifest_checksum(manifest)
         write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     except BaseException:
@@ -46,7 +54,9 @@ def write_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Map
             shutil.rmtree(old, ignore_errors=True)
 
 
-def read_bundle(path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True) -> tuple[dict[str, np.ndarray], Any]:
+def read_bundle(
+    path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True
+) -> tuple[dict[str, np.ndarray], Any]:
     """The arrays (copy-on-write maps) and the header. Nothing is returned unless all of it is sound."""
     folder = Path(path)
     for attempt in (1, 2):
@@ -109,7 +119,12 @@ def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
             out.write(piece)
         out.flush()
         os.fsync(out.fileno())
-    return {"dtype": plain.dtype.str, "shape": list(plain.shape), "bytes": plain.nbytes, "xxh3": digest.hexdigest()}
+    return {
+        "dtype": plain.dtype.str,
+        "shape": list(plain.shape),
+        "bytes": plain.nbytes,
+        "xxh3": digest.hexdigest(),
+    }
 
 
 def _open_array(folder: Path, name: str, entry: dict[str, Any], verify: bool) -> np.ndarray:

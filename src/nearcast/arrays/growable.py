@@ -21,7 +21,9 @@ def grown(array: np.ndarray, needed: int, fill: float | None = None) -> np.ndarr
 
 @kernel
 def with_room(out, used, extra):  # type: ignore[no-untyped-def]
-    """`out` itself if `extra` more values fit behind the first `used`, else a copy of twice the size. For use in kernels."""
+    """`out` itself if `extra` more values fit behind the first `used`, else a copy of twice the size. For use in
+    kernels.
+    """
     if used + extra <= len(out):
         return out
     bigger = np.empty(max(2 * len(out), used + extra), out.dtype)

@@ -12,6 +12,11 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+__all__ = ["JIT_DISABLED", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
@@ -21,8 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Compile `function` with the house's flags.
 
-    nogil: batches run on threads. error_model numpy: division gives inf and NaN, as the same line does in plain Python on
-    arrays, and needs no branch. fastmath stays off: geometry leans on NaN and inf.
+    nogil: batches run on threads. error_model numpy: division gives inf and NaN, as the same line does in plain
+    Python on arrays, and needs no branch. fastmath stays off: geometry leans on NaN and inf.
     """
     if JIT_DISABLED:
         return _plain(function)

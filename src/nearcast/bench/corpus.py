@@ -106,6 +106,4 @@ def message_group(corpus: Corpus, workload: Workload, group: str, indices: np.nd
     if group.endswith("point"):
         return drawn
     key = stream_key(workload.seed, f"messages/{group}/ranges")
-    return drawn._replace(
-        boxes=ranges_around(corpus.bounds, drawn.boxes, workload.range_share, (key, indices))
-    )
+    return drawn._replace(boxes=ranges_around(corpus.bounds, drawn.boxes, workload.range_share, (key, indices)))

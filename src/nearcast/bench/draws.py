@@ -39,9 +39,7 @@ def zipf_table(n: int, exponent: float) -> DrawTable:
 
 def stream_key(seed: int, stream: str) -> np.uint64:
     """The key of a named stream of a seed."""
-    return np.uint64(
-        int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little")
-    )
+    return np.uint64(int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little"))
 
 
 def static_rng(seed: int, stream: str) -> np.random.Generator:
@@ -51,9 +49,7 @@ def static_rng(seed: int, stream: str) -> np.random.Generator:
 
 @kernel
 def _mixed(value):  # type: ignore[no-untyped-def]
-    value = (
-        value ^ (value >> _R30)
-    ) * _FIRST  # splitmix64: 1 ns a number, and any two counters give unrelated ones
+    value = (value ^ (value >> _R30)) * _FIRST  # splitmix64: 1 ns a number, and any two counters give unrelated ones
     value = (value ^ (value >> _R27)) * _SECOND
     return value ^ (value >> _R31)
 

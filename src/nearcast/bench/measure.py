@@ -46,6 +46,6 @@ def percentile(values: Sequence[float], share: float) -> float | None:
 
 
 def messages_within(budget_s: float, rounds: int, per_message_s: float, available: int) -> int:
-    """How many messages fit into the budget over all rounds: at least one, at most all."""
+    """How many messages fit into the budget over all rounds: at least one, if there is one, at most all."""
     fitting = budget_s / (rounds * max(per_message_s, 1e-9))
-    return max(1, min(available, int(fitting)))
+    return min(available, max(1, int(fitting)))

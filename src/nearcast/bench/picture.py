@@ -48,9 +48,7 @@ def _figure_class() -> Any:
 
 def _drawn(result: Result, lines: list[Figures]) -> Any:
     varied = result.sweep["varied"]
-    along = (
-        varied[-1] if varied else None
-    )  # the last one varies along the axis, the one before it makes panels
+    along = varied[-1] if varied else None  # the last one varies along the axis, the one before it makes panels
     apart = varied[0] if len(varied) > 1 else None
     panels = _panels(lines, apart)
     across = min(len(panels), _MOST_IN_A_ROW)

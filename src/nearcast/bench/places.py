@@ -27,16 +27,12 @@ class PlaceModel(NamedTuple):
     background: float  # share of places that are uniform
 
 
-def place_model(
-    bounds: tuple[float, float, float, float], clusters: int, background: float, seed: int
-) -> PlaceModel:
+def place_model(bounds: tuple[float, float, float, float], clusters: int, background: float, seed: int) -> PlaceModel:
     rng = static_rng(seed, "clusters")
     low, high = np.array(bounds[:2]), np.array(bounds[2:])
     centres = low + rng.random((clusters, 2)) * (high - low)
     spreads = np.exp(rng.uniform(math.log(_SPREADS[0]), math.log(_SPREADS[1]), (clusters, 1))) * (high - low)
-    return PlaceModel(
-        np.array(bounds, np.float64), centres, spreads, zipf_table(max(clusters, 1), 1.0), background
-    )
+    return PlaceModel(np.array(bounds, np.float64), centres, spreads, zipf_table(max(clusters, 1), 1.0), background)
 
 
 @kernel

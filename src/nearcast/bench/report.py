@@ -1,11 +1,14 @@
-"""Results for people: a table on the screen, or Markdown for a page."""
+"""Results for people: tables on the screen, or Markdown for a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from rich.console import Group
 from rich.table import Table
+from rich.text import Text
 
 from nearcast.bench.results import Figures, Result, figures
 
@@ -15,96 +18,123 @@ class Column(NamedTuple):
     text: Callable[[Figures], str]
 
 
-def _number(value: float | None, unit: str = "") -> str:
-    """Three digits that count; thousands without a fraction."""
+def number(value: float | None) -> str:
+    """At least two digits that count; from a hundred on without a fraction."""
     if value is None:
         return "-"
-    if value == 0:
-        return f"0{unit}"
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 4
-    return f"{value:,.{digits}f}{unit}"
+    digits = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 4
+    return f"{value:,.{digits}f}"
 
 
-_COLUMNS = (
-    Column("workload", lambda line: line.workload),
-    Column("subscriptions", lambda line: f"{line.subscriptions:,}"),
-    Column("messages", lambda line: line.group),
-    Column("method", lambda line: line.method),
-    Column("µs batch", lambda line: _number(line.batch_us)),
-    Column("ratio", lambda line: _number(line.ratio, "×")),
-    Column("µs single", lambda line: _number(line.single_us)),
-    Column("p99", lambda line: _number(line.single_p99_us)),
-    Column("candidates", lambda line: _number(line.candidates)),
-    Column("matches", lambda line: _number(line.matches)),
-    Column("nodes", lambda line: _number(line.nodes)),
-    Column("build s", lambda line: _number(line.build_s)),
-    Column("bytes", lambda line: _number(line.bytes_per_subscription)),
-    Column("insert µs", lambda line: _number(line.insert_us)),
-    Column("remove µs", lambda line: _number(line.remove_us)),
-)
-_TABLE_COLUMN = Column("µs table", lambda line: _number(line.table_us))
-_LEFT_ALIGNED = ("workload", "messages", "method")
-
-
-def columns_of(lines: list[Figures]) -> list[Column]:
-    """The columns that say something here: also varied parameters, and the table API if it was measured."""
-    shown = {"base", "subscriptions"}
-    varied = [name for name in (lines[0].varied if lines else {}) if name not in shown]
-    extra = [Column(name, lambda line, name=name: label_of(line.varied[name])) for name in varied]  # type: ignore[misc]
-    tables = [_TABLE_COLUMN] if any(line.table_us is not None for line in lines) else []
-    return [*extra, *_COLUMNS, *tables]
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}×" if value >= 100 else f"{value:.2g}×"
 
 
 def label_of(value: Any) -> str:
-    """A varied value in few letters: pairs of equals as one number."""
+    """A varied value in few letters; a pair of equals as one number."""
     if isinstance(value, list | tuple):
-        parts = [label_of(part) for part in dict.fromkeys(value)]
-        return "–".join(parts)
+        return "–".join(label_of(part) for part in dict.fromkeys(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def screen_table(result: Result, baseline: str | None = None) -> Table:
-    """For the terminal."""
-    lines = figures(result, baseline)
-    columns = columns_of(lines)
-    table = Table(title=f"{result.sweep['name']}: {_where(result)}", caption=_caption(result, baseline))
+_METHOD = Column("method", lambda line: line.method)
+_TIMES = (
+    Column("µs", lambda line: number(line.batch_us)),
+    Column("ratio", lambda line: _times(line.ratio)),
+    Column("single", lambda line: number(line.single_us)),
+    Column("p99", lambda line: number(line.single_p99_us)),
+)
+_TABLE = Column("table", lambda line: number(line.table_us))
+_WORK = (
+    Column("nodes", lambda line: number(line.nodes)),
+    Column("compared", lambda line: number(line.candidates)),
+    Column("matches", lambda line: number(line.matches)),
+)
+_COSTS = (
+    Column("build s", lambda line: number(line.build_s)),
+    Column("bytes", lambda line: number(line.bytes_per_subscription)),
+    Column("insert µs", lambda line: number(line.insert_us)),
+    Column("remove µs", lambda line: number(line.remove_us)),
+)
+
+
+def _time_columns(lines: Sequence[Figures]) -> list[Column]:
+    """The table API only where it was measured."""
+    table = [_TABLE] if any(line.table_us is not None for line in lines) else []
+    return [_METHOD, *_TIMES, *table, *_WORK]
+
+
+def screen_report(result: Result, baseline: str | None = None) -> Group:
+    """For the terminal: for each case, what a message costs by group, then what the index costs."""
+    parts: list[Any] = [Text(f"{result.sweep['name']}: {_where(result)}"), Text(_reading(result, baseline))]
+    for case, lines in _cases(result, baseline):
+        for group, members in groupby(lines, key=lambda line: line.group):
+            own = list(members)
+            parts.append(_screen_table(f"{case}, {group} messages", own, _time_columns(own)))
+        parts.append(_screen_table(f"{case}, the index", _one_group(lines), [_METHOD, *_COSTS]))
+    return Group(*parts)
+
+
+def _screen_table(title: str, lines: Sequence[Figures], columns: Sequence[Column]) -> Table:
+    gap = 1 if _TABLE in columns else 2  # within 80 characters
+    table = Table(title=title, title_justify="left", box=None, padding=(0, gap, 0, 0))
     for column in columns:
-        table.add_column(
-            column.title, justify="left" if column.title in _LEFT_ALIGNED else "right", overflow="fold"
-        )
-    previous = None
+        table.add_column(column.title, justify="left" if column is _METHOD else "right", no_wrap=True)
     for line in lines:
-        case = (line.workload, line.subscriptions, line.group, str(line.varied))
-        if previous is not None and case != previous:
-            table.add_section()
         table.add_row(*(column.text(line) for column in columns))
-        previous = case
     return table
 
 
-def markdown_table(result: Result, baseline: str | None = None) -> str:
-    """For a page of docs."""
-    lines = figures(result, baseline)
-    columns = columns_of(lines)
-    rules = ["---" if column.title in _LEFT_ALIGNED else "---:" for column in columns]
-    rows = [[column.title for column in columns], rules]
+def markdown_report(result: Result, baseline: str | None = None) -> str:
+    """For a page of docs: one table of messages, one of indexes."""
+    cases = _cases(result, baseline)
+    lines = [line for _, members in cases for line in members]
+    case = Column("workload", _case_of)
+    group = Column("messages", lambda line: line.group)
+    messages = _markdown_table(lines, [case, group, *_time_columns(lines)])
+    indexes = _markdown_table([line for _, members in cases for line in _one_group(members)], [case, _METHOD, *_COSTS])
+    return f"{_where(result)}\n\n{messages}\n\n{indexes}\n\n{_reading(result, baseline)}\n"
+
+
+def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:
+    is_text = [column.title in ("workload", "messages", "method") for column in columns]
+    rows = [[column.title for column in columns], ["---" if text else "---:" for text in is_text]]
     rows += [[column.text(line) for column in columns] for line in lines]
-    body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    return f"{_where(result)}\n\n{body}\n\n{_caption(result, baseline)}\n"
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _cases(result: Result, baseline: str | None) -> list[tuple[str, list[Figures]]]:
+    return [(case, list(lines)) for case, lines in groupby(figures(result, baseline), key=_case_of)]
+
+
+def _case_of(line: Figures) -> str:
+    named = [line.workload, f"{line.subscriptions:,} subscriptions"]
+    shown = ("base", "subscriptions")
+    named += [f"{name} {label_of(value)}" for name, value in line.varied.items() if name not in shown]
+    return ", ".join(named)
+
+
+def _one_group(lines: Sequence[Figures]) -> list[Figures]:
+    """The index is the same for all groups: the lines of the first."""
+    return [line for line in lines if line.group == lines[0].group]
 
 
 def _where(result: Result) -> str:
     around = result.surroundings
     versions = ", ".join(f"{name} {number}" for name, number in around["versions"].items())
     commit = f", commit {around['commit']}" if around.get("commit") else ""
-    return f"{around['cpu']}, {around['cores']} cores, Python {around['python']}, {versions}{commit}"
+    return f"{around['cpu']}, {around['cores']} cores, Python {around['python']}, {versions}{commit}."
 
 
-def _caption(result: Result, baseline: str | None) -> str:
+def _reading(result: Result, baseline: str | None) -> str:
+    """How to read the figures, and what is not there."""
     against = f"'{baseline}'" if baseline else "the best other method"
-    left_out = {f"{name}: {reason}" for run in result.runs for name, reason in run["left_out"].items()}
-    notes = [f"CPU time; ratio = time of {against} / own time; all methods found the same pairs"]
-    notes += [f"left out {note}" for note in sorted(left_out)]
-    return "; ".join(notes)
+    said = (
+        "CPU time per message, in a batch and (single, p99) one call each; "
+        f"ratio = time of {against} / own time; compared = candidates; "
+        "bytes per subscription beyond the stored rows. All methods found the same pairs."
+    )
+    left_out = {f"{name} ({reason})" for run in result.runs for name, reason in run["left_out"].items()}
+    return f"{said} Left out: {'; '.join(sorted(left_out))}." if left_out else said

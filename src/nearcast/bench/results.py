@@ -14,12 +14,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nearcast import __version__
 from nearcast.bench.measure import median, percentile
 from nearcast.errors import InvalidInput
 
 FORMAT = "nearcast-bench"
 FORMAT_VERSION = 1
-_PACKAGES = ("nearcast", "numpy", "numba", "pyarrow")
+_PACKAGES = ("numpy", "numba", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,8 @@ def figures(result: Result, baseline: str | None = None) -> list[Figures]:
         for group, records in run["groups"].items():
             times = {record["method"]: _batch_us(record) for record in records}
             if baseline is not None and baseline not in times:
-                raise InvalidInput(
-                    f"the baseline '{baseline}' was not measured; there are {', '.join(times)}"
-                )
-            lines += [
-                _line(run, group, record, _ratio(record["method"], times, baseline)) for record in records
-            ]
+                raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(times)}")
+            lines += [_line(run, group, record, _ratio(record["method"], times, baseline)) for record in records]
     return lines
 
 
@@ -154,13 +151,9 @@ def load_result(path: str | os.PathLike[str]) -> Result:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read as a benchmark's result: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InvalidInput(
-            f"{path} is no benchmark's result; `nearcast bench run --out DIR` writes result.json"
-        )
+        raise InvalidInput(f"{path} is no benchmark's result; `nearcast bench run --out DIR` writes result.json")
     if document.get("version") != FORMAT_VERSION:
-        raise InvalidInput(
-            f"{path} is of version {document.get('version')}; this version reads {FORMAT_VERSION}"
-        )
+        raise InvalidInput(f"{path} is of version {document.get('version')}; this version reads {FORMAT_VERSION}")
     return Result(document["sweep"], document["surroundings"], document["runs"])
 
 
@@ -183,6 +176,7 @@ def surroundings() -> dict[str, Any]:
 
 
 def _versions() -> Iterator[tuple[str, str]]:
+    yield "nearcast", __version__
     for package in _PACKAGES:
         try:
             yield package, version(package)
@@ -219,14 +213,10 @@ def _commit() -> str | None:
     """The commit of the checkout that this runs from, with a + where files differ from it."""
     git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        head = subprocess.run(
-            [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, timeout=10
-        )
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, timeout=10)
         if head.returncode:
             return None
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, timeout=10
-        )
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")

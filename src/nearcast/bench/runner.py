@@ -25,9 +25,7 @@ Tell = Callable[[str], None]
 """Told, in a few words, what begins."""
 
 _TRIAL_MESSAGES = 8
-_BLOCK = (
-    50  # single messages of one method before the next takes its turn: noise hits all alike, caches stay warm
-)
+_BLOCK = 50  # single messages of one method before the next takes its turn: noise hits all alike, caches stay warm
 _UPDATE_BATCH = 1_000
 _CHECKED_AFTER_UPDATES = 50
 
@@ -47,9 +45,7 @@ class Settings:
         for name in ("rounds", "brute_limit", "singles", "updates"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < (name == "rounds"):
-                raise InvalidInput(
-                    f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}"
-                )
+                raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
         if not self.budget_s > 0:
             raise InvalidInput(f"the time budget must be above 0 seconds; it is {self.budget_s}")
 
@@ -91,9 +87,7 @@ def run_case(
         case["updates"] = _run_updates(built, store, workload, (corpus, settings, tell))
     if settings.tables:
         built.clear()
-        case["tables"] = run_tables(
-            chosen, workload, corpus, (settings.rounds, settings.budget_s, tell), answers
-        )
+        case["tables"] = run_tables(chosen, workload, corpus, (settings.rounds, settings.budget_s, tell), answers)
     return case
 
 
@@ -119,9 +113,7 @@ def known_methods(methods: Sequence[str]) -> list[str]:
     return names
 
 
-def _chosen(
-    methods: Sequence[str], workload: Workload, settings: Settings
-) -> tuple[list[str], dict[str, str]]:
+def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[str], dict[str, str]]:
     names = known_methods(methods)
     if "brute" in names and workload.subscriptions > settings.brute_limit and len(names) > 1:
         reason = f"more than {settings.brute_limit:,} subscriptions"
@@ -139,9 +131,7 @@ def _warm_up(methods: list[str], tell: Tell) -> None:
         method = make_method(name, store, toy.geometry, {})
         method.build(rows)
         for group in toy.groups:
-            method.match(
-                checked_messages(message_batch(message_group(MadeUp(toy), toy, group)), store.n_terms)
-            )
+            method.match(checked_messages(message_batch(message_group(MadeUp(toy), toy, group)), store.n_terms))
         method.remove(rows[:100])
         method.insert(rows[:100])
 
@@ -195,9 +185,7 @@ def _share(method: Method, messages: MessageBatch, settings: Settings) -> Messag
     _, took = timed(method.match, trial)
     per_message_s = took.cpu_s / max(1, trial.size)
     # One pass is for the check of agreement, and the single messages come on top.
-    return messages.part(
-        0, messages_within(settings.budget_s, settings.rounds + 1, per_message_s, messages.size)
-    )
+    return messages.part(0, messages_within(settings.budget_s, settings.rounds + 1, per_message_s, messages.size))
 
 
 def _run_singles(
@@ -239,9 +227,7 @@ def _run_updates(
         measured.append({"method": name, "rows": sizes, "remove_cpu_s": removals, "insert_cpu_s": insertions})
     first = np.arange(min(workload.messages, _CHECKED_AFTER_UPDATES))
     for group in workload.groups:
-        messages = checked_messages(
-            message_batch(message_group(corpus, workload, group, first)), store.n_terms
-        )
+        messages = checked_messages(message_batch(message_group(corpus, workload, group, first)), store.n_terms)
         found = {name: sorted_hits(method.match(messages)[0]) for name, method in methods.items()}
         require_agreement(found, f"{workload.name}, {group}, after {n:,} updates")
     return measured

@@ -90,9 +90,7 @@ def _draw_region(settings, bounds, place, state, out_box):  # type: ignore[no-un
         draw_box(bounds, place[0], place[1], share, state, out_box)
 
 
-def subscription_chunks(
-    corpus: Corpus, workload: Workload, chunk: int = CHUNK
-) -> Iterator[tuple[int, Drawn]]:
+def subscription_chunks(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> Iterator[tuple[int, Drawn]]:
     """(first number, subscriptions), chunk by chunk."""
     for start in range(0, workload.subscriptions, chunk):
         yield start, draw_subscriptions(corpus, workload, start, min(start + chunk, workload.subscriptions))

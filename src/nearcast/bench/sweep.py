@@ -64,9 +64,7 @@ def _name_of(parameters: Mapping[str, Any], otherwise: str) -> str:
 def shipped_sweeps() -> list[Sweep]:
     """The sweeps that come with nearcast, by name."""
     files = [entry for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml")]
-    return [
-        find_sweep(entry.name.removesuffix(".toml")) for entry in sorted(files, key=lambda entry: entry.name)
-    ]
+    return [find_sweep(entry.name.removesuffix(".toml")) for entry in sorted(files, key=lambda entry: entry.name)]
 
 
 def find_sweep(name: str | os.PathLike[str]) -> Sweep:
@@ -77,9 +75,7 @@ def find_sweep(name: str | os.PathLike[str]) -> Sweep:
             return sweep_of({"name": str(name)} | read_toml(path))
     path = Path(name)
     if path.suffix != ".toml":
-        names = sorted(
-            entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml")
-        )
+        names = sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
         raise InvalidInput(f"no sweep '{name}'; there are {', '.join(names)}, or give a .toml file")
     return sweep_of({"name": path.stem} | read_toml(path))
 
@@ -92,14 +88,10 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
     _require_tables(data)
     vary = dict(data.get("vary", {}))
     if len(vary) > _MOST_VARIED:
-        raise InvalidInput(
-            f"a sweep varies at most {_MOST_VARIED} parameters; this one varies {', '.join(vary)}"
-        )
+        raise InvalidInput(f"a sweep varies at most {_MOST_VARIED} parameters; this one varies {', '.join(vary)}")
     for key, values in vary.items():
         if not isinstance(values, list) or not values:
-            raise InvalidInput(
-                f"the values of a varied parameter are a list; those of '{key}' are {values!r}"
-            )
+            raise InvalidInput(f"the values of a varied parameter are a list; those of '{key}' are {values!r}")
     made = Sweep(
         str(data["name"]),
         str(data.get("about", "")),

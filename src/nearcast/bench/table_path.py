@@ -29,10 +29,7 @@ def run_tables(
     """Raw figures by method. `answers` are what the methods found, by group: row k is subscription k."""
     subscriptions = pa.concat_tables(subscription_tables(corpus, workload))
     words = corpus.words()
-    groups = {
-        group: messages_table(message_group(corpus, workload, group), words, group)
-        for group in workload.groups
-    }
+    groups = {group: messages_table(message_group(corpus, workload, group), words, group) for group in workload.groups}
     measured = []
     for name in methods:
         plan[2](f"{workload.name}: tables through {name}")

@@ -90,11 +90,14 @@ def write_workload(
         raise InvalidInput(f"{target} is no folder to write to: {error}") from None
     tell = on_chunk or (lambda what, rows: None)
     files = {"subscriptions.parquet": subscription_tables(corpus, workload)}
-    files |= {
-        f"messages-{group}.parquet": message_tables(corpus, workload, group) for group in workload.groups
-    }
+    files |= {f"messages-{group}.parquet": message_tables(corpus, workload, group) for group in workload.groups}
     rows = {name: _write(target / name, tables, tell) for name, tables in files.items()}
-    about = {"workload": workload.parameters(), "source": source or {"corpus": "made up"}, "rows": rows}
+    about = {
+        "workload": workload.parameters(),
+        "bounds": corpus.bounds.tolist(),
+        "source": source or {"corpus": "made up"},
+        "rows": rows,
+    }
     temporary = target / f".workload.{uuid.uuid4().hex[:8]}"
     temporary.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
     os.replace(temporary, target / "workload.json")

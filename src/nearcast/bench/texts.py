@@ -80,9 +80,7 @@ def _distinct(terms: np.ndarray, starts: np.ndarray, n_words: int) -> tuple[np.n
 @kernel
 def _drop_repeats(terms, starts, marks, out, out_starts):  # type: ignore[no-untyped-def]
     for i in range(len(starts) - 1):
-        out_starts[i + 1] = _add_new(
-            terms[starts[i] : starts[i + 1]], marks, i + 1, out, out_starts[i], len(out)
-        )
+        out_starts[i + 1] = _add_new(terms[starts[i] : starts[i + 1]], marks, i + 1, out, out_starts[i], len(out))
 
 
 @kernel
@@ -108,9 +106,7 @@ def _join(pool, numbers, lengths, marks, out, out_starts, out_boxes):  # type: i
         row = below(state, n_pool)
         out_boxes[i] = pool.boxes[row]
         first = at
-        at = _add_new(
-            pool.terms[pool.starts[row] : pool.starts[row + 1]], marks, i + 1, out, at, first + most
-        )
+        at = _add_new(pool.terms[pool.starts[row] : pool.starts[row + 1]], marks, i + 1, out, at, first + most)
         wanted = 0 if at - first >= least else counts[i]
         tries = 0
         while at - first < wanted and tries < 4 * most:  # a small pool may not have that many words

@@ -13,9 +13,7 @@ from nearcast.bench.draws import DrawTable, below, draw, static_rng, unit, zipf_
 TOKENS_PER_TOPIC = 8
 """A new topic every eight tokens: short messages have one to three, long ones read like short ones joined."""
 TOPICS_PER_CLUSTER = 8
-_TOPIC_HEAD = (
-    0.35  # topics start at rank vocabulary ** 0.35 (72 of 200,000): the most frequent words are in none
-)
+_TOPIC_HEAD = 0.35  # topics start at rank vocabulary ** 0.35 (72 of 200,000): the most frequent words are in none
 _REDRAWS = 16
 
 _CONSONANTS, _VOWELS = "bcdfghjklmnpqrstvwxz", "aeiou"

@@ -52,13 +52,9 @@ class Workload:
 
     def __post_init__(self) -> None:
         for name in ("subscriptions", "messages"):
-            _require(
-                _is_whole(getattr(self, name)) and getattr(self, name) >= 0, name, "a whole number, 0 or more"
-            )
+            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 0, name, "a whole number, 0 or more")
         for name in ("topics", "words_per_topic"):
-            _require(
-                _is_whole(getattr(self, name)) and getattr(self, name) >= 1, name, "a whole number, 1 or more"
-            )
+            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 1, name, "a whole number, 1 or more")
         _require(_is_whole(self.clusters) and self.clusters >= 0, "clusters", "a whole number, 0 or more")
         _require(
             _is_whole(self.vocabulary) and 10 <= self.vocabulary <= 2**27,
@@ -71,19 +67,13 @@ class Workload:
             value = getattr(self, name)
             _require(_is_number(value) and 0 <= value <= 1, name, "a share from 0 to 1")
         self._check_pairs()
-        _require(
-            bool(self.groups) and set(self.groups) <= set(GROUPS), "groups", f"some of {', '.join(GROUPS)}"
-        )
+        _require(bool(self.groups) and set(self.groups) <= set(GROUPS), "groups", f"some of {', '.join(GROUPS)}")
         Space.of(self.space)
 
     def _check_pairs(self) -> None:
         for name in ("tokens", "short", "long"):
             pair = getattr(self, name)
-            fits = (
-                _is_pair(pair)
-                and all(_is_whole(value) for value in pair)
-                and 1 <= pair[0] <= pair[1] <= 50_000
-            )
+            fits = _is_pair(pair) and all(_is_whole(value) for value in pair) and 1 <= pair[0] <= pair[1] <= 50_000
             _require(fits, name, "two whole numbers, at least 1, the smaller first")
         for name in ("box_share", "range_share"):
             pair = getattr(self, name)
@@ -177,9 +167,7 @@ def find_workload(name: str | os.PathLike[str]) -> Workload:
         return PRESETS[str(name)]
     path = Path(name)
     if path.suffix != ".toml":
-        raise InvalidInput(
-            f"no workload '{name}'; there are {', '.join(PRESETS)}, or give a .toml file of parameters"
-        )
+        raise InvalidInput(f"no workload '{name}'; there are {', '.join(PRESETS)}, or give a .toml file of parameters")
     return workload_of({"name": path.stem} | read_toml(path))
 
 

@@ -110,7 +110,7 @@ def report(
     Example:
       nearcast bench report results/result.json --picture results/picture.svg
     """
-    from nearcast.bench.report import markdown_table
+    from nearcast.bench.report import markdown_report
     from nearcast.bench.results import load_result
 
     loaded = load_result(result)
@@ -119,7 +119,7 @@ def report(
 
         save_picture(loaded, picture)
     if markdown and not as_json:
-        typer.echo(markdown_table(loaded, baseline), nl=False)
+        typer.echo(markdown_report(loaded, baseline), nl=False)
     else:
         _show(loaded, baseline, as_json)
 
@@ -195,11 +195,11 @@ def _measured(sweep: Sweep, scale: float, source: Path | None, quiet: bool) -> R
 
 
 def _show(result: Result, baseline: str | None, as_json: bool) -> None:
-    from nearcast.bench.report import screen_table
+    from nearcast.bench.report import screen_report
     from nearcast.bench.results import figures
 
     lines = [line._asdict() for line in figures(result, baseline)]
-    show(result.document() | {"figures": lines}, as_json, screen_table(result, baseline))
+    show(result.document() | {"figures": lines}, as_json, screen_report(result, baseline))
 
 
 def _draw_if_possible(result: Result, path: Path) -> None:

@@ -152,7 +152,7 @@ def _pictures(done: Demo) -> dict[str, bytes]:
     try:
         from nearcast.cli.pictures import pictures
     except ModuleNotFoundError as error:
-        if error.name != "matplotlib":
+        if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         note("the report has no pictures: they need matplotlib, as in pip install 'nearcast[pictures]'")
         return {}

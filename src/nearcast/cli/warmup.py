@@ -12,8 +12,7 @@ from nearcast.cli.console import progress, show
 
 def warmup(
     methods: Annotated[
-        list[str] | None,
-        typer.Option("--methods", metavar="NAME", help="Only these; may be repeated. [default: all]"),
+        str | None, typer.Option(metavar="NAME,...", help="Only these. [default: all]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -25,9 +24,10 @@ def warmup(
     \b
     Example:
       nearcast warmup
-      nearcast warmup --methods keyword-first --methods brute
+      nearcast warmup --methods keyword-first,brute
     """
-    seconds = warmed(methods, as_json)
+    names = [name.strip() for name in methods.split(",")] if methods is not None else None
+    seconds = warmed(names, as_json)
     table = Table("part", "seconds")
     for name, taken in seconds.items():
         table.add_row(name, f"{taken:.1f}")
@@ -35,14 +35,14 @@ def warmup(
     show(seconds, as_json, table)
 
 
-def warmed(methods: list[str] | None, quiet: bool) -> dict[str, float]:
+def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
     """Warm up with a progress bar: seconds by part."""
     from nearcast.engine.warm_up import parts_of, warm_up
 
     seconds: dict[str, float] = {}
     with progress(quiet) as shown:
-        task = shown.add_task("compiling (only the first time)", total=len(parts_of(methods)))
-        for name, taken in warm_up(methods):
+        task = shown.add_task("compiling (only the first time)", total=len(parts_of(names)))
+        for name, taken in warm_up(names):
             seconds[name] = taken
             shown.advance(task)
     return seconds

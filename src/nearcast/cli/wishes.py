@@ -100,7 +100,7 @@ def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:
 
 
 def _drawn(messages: pa.Table, n: int) -> pa.Table:
-    """One to three words of some message, and a box of 0.2 to 20 km2 round its place, each somebody's home."""
+    """One to three words of some message, and a box of 0.2 to 20 km2 round its place: somebody's home."""
     import numpy as np
     import pyarrow as pa
 

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any, NamedTuple
 
-import nearcast.indexes  # noqa: F401  registers every method
+import nearcast.indexes
 from nearcast.matching.method import REGISTRY, Method, method_options
 
 HEADER_FIELDS = ("Paper", "Idea", "Layout", "Cost", "Deviates")
@@ -38,7 +38,12 @@ def header_of(method: type[Method]) -> dict[str, str]:
 def _info(method: type[Method]) -> MethodInfo:
     header = header_of(method)
     return MethodInfo(
-        method.name, method.paper, method.kinds, method_options(method), header.get("Idea", ""), header.get("Cost", "")
+        method.name,
+        method.paper,
+        method.kinds,
+        method_options(method),
+        header.get("Idea", ""),
+        header.get("Cost", ""),
     )
 
 

@@ -93,8 +93,8 @@ class Engine:
     ) -> int:
         """Listen for messages on which `expression` holds, at a place; without a place, everywhere. Returns the id.
 
-        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. The same id
-        again replaces.
+        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. The
+        same id again replaces.
         """
         place = self._region(near, km, box, region)
         wanted = clauses(parse(expression, self._analyser))
@@ -117,8 +117,17 @@ class Engine:
             for number in ids:
                 self._live.pop(number, None)
 
-    def publish(self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None) -> list[Match]:
-        """Post a text at a point (x, y) or a box (xmin, ymin, xmax, ymax); returns whom it concerns, by subscription id."""
+    def publish(
+        self,
+        text: str = "",
+        *,
+        at: Sequence[float],
+        tokens: Iterable[str] | None = None,
+        id: int | None = None,
+    ) -> list[Match]:
+        """Post a text at a point (x, y) or a box (xmin, ymin, xmax, ymax); returns whom it concerns, by subscription
+        id.
+        """
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         place = self._place(at)
         with self._lock:
@@ -151,14 +160,17 @@ class Engine:
             x, y = _numbers(near, 2, "near")
             return CircleRegion(x, y, float(km), planar=self._space.planar)
         if box is not None:
-            return BoxRegion(*_numbers(box, 4, "box"), planar=self._space.planar)
+            xmin, ymin, xmax, ymax = _numbers(box, 4, "box")
+            return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
         return WORLD if region is None else parse_region(region, self._space)
 
     def _rows(self, number: int, subscription: _Subscription) -> tuple[RowBatch, list[Region]]:
         boxes = subscription.region.boxes(self._space)
         wanted = subscription.clauses
         terms, starts = self._terms([clause.required for clause in wanted for _ in boxes], self._vocabulary.add)
-        not_terms, not_starts = self._terms([clause.forbidden for clause in wanted for _ in boxes], self._vocabulary.add)
+        not_terms, not_starts = self._terms(
+            [clause.forbidden for clause in wanted for _ in boxes], self._vocabulary.add
+        )
         n = len(wanted) * len(boxes)
         shaped = not subscription.region.is_box
         batch = RowBatch(
@@ -173,7 +185,9 @@ class Engine:
         )
         return batch, [subscription.region] if shaped else []
 
-    def _terms(self, token_lists: list[Any], resolve: Callable[[pa.Array], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    def _terms(
+        self, token_lists: list[Any], resolve: Callable[[pa.Array], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
         flat = pa.array([token for tokens in token_lists for token in tokens], pa.string())
         starts = np.cumsum([0, *(len(tokens) for tokens in token_lists)], dtype=np.int64)
         return sorted_sets(resolve(flat), starts)
@@ -229,5 +243,3 @@ def _whole(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not -(2**63) <= int(value) < 2**63:
         raise InvalidInput(f"{name}= is a whole number within int64, not {value!r}", column=name)
     return int(value)
-
-

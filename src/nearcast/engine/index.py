@@ -108,7 +108,11 @@ class Index:
         """Write the index to a folder, whole or not at all."""
         arrays, header = self._matcher.state()
         words = {f"vocabulary.{name}": array for name, array in self._vocabulary.arrays().items()}
-        parts = {"matcher": header, "vocabulary": self._vocabulary.header(), "analyser": self._analyser.header()}
+        parts = {
+            "matcher": header,
+            "vocabulary": self._vocabulary.header(),
+            "analyser": self._analyser.header(),
+        }
         save_index(path, arrays | words, parts)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
@@ -124,10 +128,13 @@ def build_index(
 ) -> Index:
     """An index over a subscriptions table.
 
-    `space` makes coordinates planar; `analyser=` and `on_bad=` are taken from the options, the rest are the method's own.
+    `space` makes coordinates planar; `analyser=` and `on_bad=` are taken from the options, the rest are the method's
+    own.
     """
     if weights is not None:
-        raise UnsupportedKind("weights are for subscriptions of kind 'rank', which no method serves yet; leave them out")
+        raise UnsupportedKind(
+            "weights are for subscriptions of kind 'rank', which no method serves yet; leave them out"
+        )
     analyser = options.pop("analyser", None) or Analyser()
     on_bad = options.pop("on_bad", "raise")
     if not isinstance(analyser, Analyser):

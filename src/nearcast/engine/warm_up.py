@@ -71,7 +71,7 @@ def _warm_engine() -> None:
         near = engine.subscribe("one OR two NOT three", near=(0.5, 0.5), km=0.1, expires=timedelta(hours=1))
         drawn = engine.subscribe("one", region=TRIANGLE)
         boxed = engine.subscribe("", box=(0, 0, 1, 1))
-        for at in ((0.5, 0.5), (0.2, 0.2, 0.6, 0.6), (0.9, 0.1)):
+        for at in ((0.5, 0.5), (0.2, 0.2, 0.6, 0.6), (20.0, 20.0)):
             engine.publish("one two", at=at)
             for number in (near, drawn, boxed):
                 engine.explain(number, "two", at=at)

@@ -51,9 +51,7 @@ class CircleRegion(Region):
         return out
 
     def distance(self, x: float, y: float) -> float:
-        to_centre = point_box_distance(
-            float(x), float(y), np.array([[self.x, self.y] * 2], np.float64), 0, self.planar
-        )
+        to_centre = point_box_distance(float(x), float(y), np.array([[self.x, self.y] * 2], np.float64), 0, self.planar)
         return max(0.0, float(to_centre) - self.radius)
 
     def to_geojson(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ On the sphere, with half differences a = |lon1 - lon2| / 2, b = |lat1 - lat2| / 
     cos(d/2)^2 = (cos b cos a)^2 + (sin m sin a)^2
 
 Both are sums of squares, so d = 2 atan2(sin, cos) is good to 10 nm for neighbours and antipodes alike, where
-the usual haversine is off by 10 cm. Angles stay in degrees as long as possible: 180 and -180, or two longitudes
-at a pole, are then exactly 0 apart.
+the usual haversine is off by 10 cm. Angles stay in degrees as long as possible: 180 and -180, or two
+longitudes at a pole, are then exactly 0 apart.
 """
 
 from __future__ import annotations

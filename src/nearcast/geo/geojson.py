@@ -76,9 +76,7 @@ def _from_circle_text(text: str, space: Space) -> CircleRegion:
         return CircleRegion(x, y, radius, planar=True)
     if unit not in ("km", "m"):
         raise _refused(
-            f"the radius needs km or m behind it, not {unit!r}"
-            if unit
-            else "the radius needs km or m behind it"
+            f"the radius needs km or m behind it, not {unit!r}" if unit else "the radius needs km or m behind it"
         )
     return CircleRegion(x, y, radius if unit == "km" else radius / 1000.0)
 
@@ -138,9 +136,7 @@ def _polygon_rings(geojson: Mapping[str, Any], depth: int = 0) -> list[list[np.n
         return [_rings(geojson.get("coordinates"), kind)]
     if kind == "MultiPolygon":
         return [_rings(rings, kind) for rings in _items(geojson.get("coordinates"), kind, "polygons")]
-    raise _refused(
-        f"the type {_shown(kind)} is no region" if kind is not None else "the region's JSON has no type"
-    )
+    raise _refused(f"the type {_shown(kind)} is no region" if kind is not None else "the region's JSON has no type")
 
 
 def _items(value: Any, kind: str, what: str) -> list[Any]:

@@ -1,8 +1,9 @@
-"""A hierarchy of grids that names, for each box, one cell, and for each place, the few cells whose boxes may overlap it.
+"""A hierarchy of grids: for each box one cell, for each place the few cells whose boxes may overlap it.
 
-Level l divides the space into 2^l x 2^l cells. A box belongs to the finest level whose cells are at least as large as it
-is, and there to the cell of its lower left corner. So a box that overlaps a place starts in the place's own cells or in the
-row of cells just left of or below them: a point looks at 4 cells a level. No box is stored twice, hence no pair is seen twice.
+Level l divides the space into 2^l x 2^l cells. A box belongs to the finest level whose cells are at least as large as
+it is, and there to the cell of its lower left corner. So a box that overlaps a place starts in the place's own cells
+or in the row of cells just left of or below them: a point looks at 4 cells a level. No box is stored twice, hence no
+pair is seen twice.
 """
 
 from __future__ import annotations

@@ -21,9 +21,7 @@ STEPS = 44  # 0.618^44 of a degree is 0.07 mm
 
 def outline_pieces(geometry: shapely.Geometry) -> np.ndarray:
     """float64[m,4]: the border as x1, y1, x2, y2, each piece at most one degree wide and high."""
-    coordinates, rings = shapely.get_coordinates(
-        shapely.get_rings(shapely.get_parts(geometry)), return_index=True
-    )
+    coordinates, rings = shapely.get_coordinates(shapely.get_rings(shapely.get_parts(geometry)), return_index=True)
     same_ring = rings[1:] == rings[:-1]
     starts, steps = coordinates[:-1][same_ring], np.diff(coordinates, axis=0)[same_ring]
     counts = np.maximum(np.ceil(np.abs(steps).max(axis=1)).astype(np.int64), 1)

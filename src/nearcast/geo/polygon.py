@@ -33,18 +33,12 @@ class PolygonRegion(Region):
     def __post_init__(self) -> None:
         geometry = self.geometry
         if geometry.geom_type not in ("Polygon", "MultiPolygon") or geometry.is_empty:
-            raise InvalidInput(
-                f"a polygon region needs a non-empty polygon, not {geometry!r}", column="region"
-            )
+            raise InvalidInput(f"a polygon region needs a non-empty polygon, not {geometry!r}", column="region")
         if not geometry.is_valid:
-            raise InvalidInput(
-                f"the polygon is not valid: {shapely.is_valid_reason(geometry)}", column="region"
-            )
+            raise InvalidInput(f"the polygon is not valid: {shapely.is_valid_reason(geometry)}", column="region")
         xmin, ymin, xmax, ymax = geometry.bounds
         if not self.planar and (xmin < -180 or xmax > 180 or ymin < -90 or ymax > 90):
-            raise InvalidInput(
-                "the polygon leaves -180..180, -90..90; parse_region splits it", column="region"
-            )
+            raise InvalidInput("the polygon leaves -180..180, -90..90; parse_region splits it", column="region")
 
     @cached_property
     def places(self) -> shapely.Geometry:

@@ -50,9 +50,7 @@ class Region(ABC):
 def check_space(region_is_planar: bool, space: Space) -> None:
     if region_is_planar != space.planar:
         names = {True: "planar", False: "lon/lat"}
-        raise InvalidInput(
-            f"a {names[region_is_planar]} region in a {names[space.planar]} space", column="region"
-        )
+        raise InvalidInput(f"a {names[region_is_planar]} region in a {names[space.planar]} space", column="region")
 
 
 @dataclass(frozen=True)

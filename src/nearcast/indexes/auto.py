@@ -1,8 +1,8 @@
 """Auto: the method that works least on a sample.
 
 Paper      nearcast; the default everywhere.
-Idea       Build each method that offers itself on a sample of the rows, let all match messages made from that sample, and
-           keep the one that compared the fewest rows.
+Idea       Build each method that offers itself on a sample of the rows, let all match messages made from that sample,
+           and keep the one that compared the fewest rows.
 Layout     that of the method chosen.
 Cost       that of the method chosen, and a trial on at most 4,096 rows at each build.
 Deviates   nothing.

@@ -55,6 +55,6 @@ def _require_finite(boxes: np.ndarray) -> None:
 
 
 def _plain(array: np.ndarray, dtype: type) -> np.ndarray:
-    """C-contiguous and of one type, so that each kernel is compiled once. Read-only arrays are another type to Numba."""
-    plain = np.ascontiguousarray(array, dtype)
+    """Contiguous and of one type, so that a kernel is compiled once. Read-only arrays are another type to Numba."""
+    plain: np.ndarray = np.ascontiguousarray(array, dtype)
     return plain if plain.flags.writeable else plain.copy()

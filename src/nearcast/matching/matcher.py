@@ -1,7 +1,7 @@
 """The matcher: a method and all that is common to methods, on rows and terms.
 
-What it adds to a method: rows without terms (held apart, by place), replacing and removing by subscription id, NOT terms, exact
-shapes and expiry, each pair once and in order, threads, giving memory back, and the state to save.
+What it adds to a method: rows without terms (held apart, by place), replacing and removing by subscription id, NOT
+terms, exact shapes and expiry, each pair once and in order, threads, giving memory back, and the state to save.
 """
 
 from __future__ import annotations

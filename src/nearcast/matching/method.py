@@ -1,18 +1,18 @@
 """The contract of a method, and the registry.
 
-A method is an index over rows. A row is a sorted set of at least one term and one closed box; it holds on a message when
-all its terms occur in the message and its box overlaps the message's box. The edges:
+A method is an index over rows. A row is a sorted set of at least one term and one closed box; it holds on a message
+when all its terms occur in the message and its box overlaps the message's box. The edges:
 
 * a point on the border is inside; touching boxes overlap; a box may have size 0;
 * equal boxes, equal term sets and wholly equal rows are still different rows;
 * a message may have no terms at all, or thousands; its terms are sorted, unique, and below `store.n_terms`;
-* `insert` brings rows that are already in the store; `remove` names rows that are still there and forgets them for good:
-  the store may give their numbers to other rows right after;
+* `insert` brings rows that are already in the store; `remove` names rows that are still there and forgets them for
+  good: the store may give their numbers to other rows right after;
 * `match` changes nothing, so that several threads may call it at once;
 * each row that holds is reported once per message, in any order.
 
-What is common to all methods sits above (see matcher.py): expressions, NOT, exact shapes, rows without terms, replacing,
-ids, order, threads and files.
+What is common to all methods sits above (see matcher.py): expressions, NOT, exact shapes, rows without terms,
+replacing, ids, order, threads and files.
 """
 
 from __future__ import annotations

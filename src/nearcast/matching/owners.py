@@ -43,12 +43,12 @@ class Owners:
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """All rows of these ids, each once; ids must not repeat. Unknown ids give none."""
-        firsts = self._first.get(ids)
-        firsts = firsts[firsts != ABSENT]
+        firsts: np.ndarray = self._first.get(ids)
+        firsts = np.asarray(firsts[firsts != ABSENT])
         if not len(self._next):
             return firsts
         starts = starts_of(_chain_lengths(self._next, firsts))
-        out = np.empty(starts[-1], np.int32)
+        out: np.ndarray = np.empty(starts[-1], np.int32)
         _fill_chains(self._next, firsts, starts, out)
         return out
 
@@ -56,7 +56,11 @@ class Owners:
         self._first.remove(ids)
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"owner_keys": self._first.arrays.keys, "owner_rows": self._first.arrays.values, "owner_next": self._next}
+        return {
+            "owner_keys": self._first.arrays.keys,
+            "owner_rows": self._first.arrays.values,
+            "owner_next": self._next,
+        }
 
     @classmethod
     def restored(cls, arrays: dict[str, np.ndarray]) -> Owners:

@@ -1,7 +1,7 @@
 """Lists of rows with what a scan needs inline: the box (float32, rounded outward) and one more term to test.
 
-Each row is in exactly one list, so no pair is ever seen twice. A list is a run of one arena; a full list moves to the end of the
-arena with half as much room again, and the arena is packed once a third of it is holes.
+Each row is in exactly one list, so no pair is ever seen twice. A list is a run of one arena; a full list moves to the
+end of the arena with half as much room again, and the arena is packed once a third of it is holes.
 """
 
 from __future__ import annotations
@@ -43,14 +43,18 @@ class Postings:
     def nbytes(self) -> int:
         return sum(int(array.nbytes) for array in self.arrays)
 
-    def build(self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int) -> None:
+    def build(
+        self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
+    ) -> None:
         """Start anew with `entries` = (lists, rows, pivots) and the rows' exact boxes."""
         lists, rows, pivots = entries
         self.arrays = _laid_out(np.bincount(lists, minlength=n_lists), n_rows)
         self._used = self._live = len(rows)
         _append(self.arrays, entries, outward(boxes), 0, 0)
 
-    def append(self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int) -> None:
+    def append(
+        self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
+    ) -> None:
         """Add entries to lists, old or new."""
         self._make_lists(n_lists, n_rows)
         rounded, done = outward(boxes), 0

@@ -59,7 +59,12 @@ class RowStore:
     def arrays(self) -> RowArrays:
         n = self.high
         return RowArrays(
-            self._boxes[:n], self._offsets[:n], self._n_terms[:n], self._n_not[:n], self._flags[:n], self._terms
+            self._boxes[:n],
+            self._offsets[:n],
+            self._n_terms[:n],
+            self._n_not[:n],
+            self._flags[:n],
+            self._terms,
         )
 
     @property
@@ -224,7 +229,9 @@ class RowStore:
         return rows | more, counts
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, space: Space) -> RowStore:
+    def restored(
+        cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, space: Space
+    ) -> RowStore:
         made = cls(space)
         made._boxes, made._offsets, made._flags = arrays["boxes"], arrays["offsets"], arrays["flags"]
         made._n_terms, made._n_not, made._terms = arrays["n_terms"], arrays["n_not"], arrays["terms"]

@@ -1,4 +1,6 @@
-"""After the method: drop rows whose NOT terms, expiry or exact shape say no; turn rows into subscription ids, sorted, once."""
+"""After the method: drop rows whose NOT terms, expiry or exact shape say no; turn rows into subscription ids, sorted,
+once.
+"""
 
 from __future__ import annotations
 

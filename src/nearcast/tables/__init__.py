@@ -1,4 +1,6 @@
-"""Tables in: Arrow, pandas, Polars, Parquet, CSV and JSON Lines become validated columns; bad rows become errors or rejects."""
+"""Tables in: Arrow, pandas, Polars, Parquet, CSV and JSON Lines become validated columns; bad rows become errors or
+rejects.
+"""
 
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
 from nearcast.tables.matches import MATCHES_SCHEMA, matches_table

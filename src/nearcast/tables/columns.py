@@ -16,7 +16,9 @@ from nearcast.tables.faults import Faults
 
 def require(table: pa.Table, name: str, what: str) -> None:
     if name not in table.column_names:
-        raise InvalidInput(f"{what} need a column '{name}'; there are {', '.join(table.column_names) or 'none'}", column=name)
+        raise InvalidInput(
+            f"{what} need a column '{name}'; there are {', '.join(table.column_names) or 'none'}", column=name
+        )
 
 
 def column(table: pa.Table, name: str) -> pa.Array | None:
@@ -72,7 +74,7 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
     whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
     missing = whole.is_null().to_numpy(zero_copy_only=False)
     faults.add_where(missing, "id", "no id; give each row a whole number")
-    ids = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    ids: np.ndarray = whole.fill_null(0).to_numpy(zero_copy_only=False)
     _find_repeats(ids, faults)
     return ids
 
@@ -92,7 +94,7 @@ def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
     if values is None:
         return None
     numbers = cast(values, pa.float64(), name, faults, "is no number")
-    return numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return np.asarray(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False))
 
 
 def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) -> np.ndarray:
@@ -101,7 +103,8 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
     if values is None:
         return np.full(table.num_rows, absent, np.int64)
     stamps = cast(values, _stamp_type(values.type), name, faults, "is no time; write it as 2026-01-31T12:00:00Z")
-    return stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(absent).to_numpy(zero_copy_only=False)
+    micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(absent)
+    return np.asarray(micros.to_numpy(zero_copy_only=False))
 
 
 def _stamp_type(kind: pa.DataType) -> pa.DataType:
@@ -109,7 +112,9 @@ def _stamp_type(kind: pa.DataType) -> pa.DataType:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_timestamp(kind):
         return kind
-    return pa.timestamp("us", "UTC") if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.timestamp("us")
+    return (
+        pa.timestamp("us", "UTC") if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.timestamp("us")
+    )
 
 
 def tokens_of(table: pa.Table, faults: Faults) -> pa.Array | None:
@@ -119,7 +124,9 @@ def tokens_of(table: pa.Table, faults: Faults) -> pa.Array | None:
         return None
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return pc.utf8_split_whitespace(pc.utf8_trim_whitespace(values))
-    if not (pa.types.is_list(values.type) or pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type)):
+    if not (
+        pa.types.is_list(values.type) or pa.types.is_large_list(values.type) or pa.types.is_fixed_size_list(values.type)
+    ):
         raise InvalidInput(f"tokens are a list of strings, not {values.type}", column="tokens")
     flat, parents = pc.list_flatten(values), pc.list_parent_indices(values)
     if flat.null_count:

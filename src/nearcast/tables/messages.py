@@ -19,12 +19,14 @@ from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
+
 class Dialect(NamedTuple):
     """How tables are to be read: one analyser, one space, and what becomes of bad rows."""
 
     analyser: Analyser
     space: Space
     on_bad: OnBad = "raise"
+
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
     """The good messages, and the rejects. Tokens that the vocabulary does not know are left out."""
@@ -41,6 +43,7 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tupl
     flat, starts = list_parts(tokens)
     terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
     return MessageBatch(ids, terms, starts, boxes, times), rejects
+
 
 def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:
     """list<string>: `tokens` where they are given, else the words of `text`."""

@@ -25,7 +25,7 @@ def boxes_of(table: pa.Table, space: Space, faults: Faults, elsewhere: np.ndarra
         for k, name in enumerate(BOX_COLUMNS):
             boxes[:, k] = _floats(table, name, faults)
     if point is not None:
-        is_point = np.isnan(boxes).all(axis=1)
+        is_point = np.asarray(np.isnan(boxes).all(axis=1))
         pair = np.column_stack([_floats(table, name, faults) for name in point])
         boxes[is_point] = np.tile(pair[is_point], 2)
     expected = np.zeros(table.num_rows, bool) if elsewhere is None else elsewhere

@@ -18,11 +18,15 @@ from nearcast.errors import InvalidInput
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
 _JSON = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
-_ACCEPTED = "a table is Arrow, pandas, Polars, a dict of columns, a list of dicts, or a path to .parquet, .csv or .jsonl (.gz)"
+_ACCEPTED = (
+    "a table is Arrow, pandas, Polars, a dict of columns, a list of dicts, or a path to .parquet, .csv or .jsonl (.gz)"
+)
 
 
 def as_arrow(source: Any) -> pa.Table:
-    """The Arrow table behind `source`. pandas and Polars come through the Arrow interface, without being imported here."""
+    """The Arrow table behind `source`. pandas and Polars come through the Arrow interface, without being imported
+    here.
+    """
     if isinstance(source, str | os.PathLike):
         return _read_path(Path(source))
     if isinstance(source, pa.Table):

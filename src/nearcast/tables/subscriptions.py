@@ -75,7 +75,7 @@ def _kinds(table: pa.Table, faults: Faults) -> np.ndarray:
     values = strings_of(table, "kind")
     if values is None:
         return np.full(table.num_rows, "match", object)
-    kinds = values.fill_null("match").to_numpy(zero_copy_only=False).astype(object)
+    kinds: np.ndarray = values.fill_null("match").to_numpy(zero_copy_only=False).astype(object)
     for row in np.flatnonzero(~np.isin(kinds.astype(str), KINDS)):
         faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(KINDS)}")
     return kinds
@@ -115,7 +115,9 @@ def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: _
 
 def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
     lengths = pc.fill_null(pc.list_value_length(tokens), 0).to_numpy(zero_copy_only=False)
-    faults.add_where(lengths > MAX_TERMS_PER_ROW, "tokens", f"more than {MAX_TERMS_PER_ROW} tokens; split the subscription")
+    faults.add_where(
+        lengths > MAX_TERMS_PER_ROW, "tokens", f"more than {MAX_TERMS_PER_ROW} tokens; split the subscription"
+    )
 
 
 def _rows(read: _Read, good: np.ndarray, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, list[Region]]:
@@ -144,9 +146,7 @@ def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> RowB
     )
 
 
-def _rich_rows(
-    read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: Space
-) -> tuple[RowBatch, list[Region]]:
+def _rich_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, list[Region]]:
     owners: list[int] = []
     required: list[tuple[str, ...]] = []
     forbidden: list[tuple[str, ...]] = []

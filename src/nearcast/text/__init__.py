@@ -1,0 +1,18 @@
+"""Text -> tokens -> terms, and boolean expressions over tokens."""
+
+from nearcast.text.analyser import ANALYSER_VERSION, Analyser
+from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
+from nearcast.text.expression import Expression, Parser, parse
+from nearcast.text.vocabulary import Vocabulary
+
+__all__ = [
+    "ANALYSER_VERSION",
+    "MAX_CLAUSES",
+    "Analyser",
+    "Clause",
+    "Expression",
+    "Parser",
+    "Vocabulary",
+    "clauses",
+    "parse",
+]

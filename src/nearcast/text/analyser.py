@@ -109,7 +109,9 @@ _of_thread = threading.local()
 
 
 def _stemmer(language: str) -> Callable[[str], str]:
-    """A stemmer of this thread's own: they hold state while they work. PyStemmer's where it is installed, 40x faster."""
+    """A stemmer of this thread's own: they hold state while they work. PyStemmer's where it is installed: 8
+    to 30 times faster.
+    """
     stemmers = _of_thread.__dict__
     if language not in stemmers:
         stemmers[language] = snowballstemmer.stemmer(language).stemWord

@@ -1,7 +1,7 @@
 """Tokens of many texts at once. Each text takes the fastest of three ways that give the same tokens.
 
-ASCII texts and other plain texts (see `plain_table`) go through kernels over Arrow's bytes; a text with one character that
-is not plain goes, whole, through the definition in `words`, many such texts in one pass.
+ASCII texts and other plain texts (see `plain_table`) go through kernels over Arrow's bytes; a text with one
+character that is not plain goes, whole, through the definition in `words`, many such texts in one pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ ASCII, PLAIN, GENERAL = range(3)
 """The way a text goes."""
 
 JOINED_BYTES = 1 << 20
-"""Texts that are not plain are cut together, up to this many bytes at a time, to bound the memory of the list of matches."""
+"""Texts that are not plain are cut together, up to this many bytes at a time, to bound the memory of the list
+of matches.
+"""
+
 
 def words_of_array(texts: pa.Array | pa.ChunkedArray, fold_accents: bool) -> tuple[pa.Array, np.ndarray]:
     """(tokens, starts): the tokens of text i are tokens[starts[i]:starts[i+1]]. A null text has none."""

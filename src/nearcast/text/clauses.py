@@ -1,7 +1,8 @@
 """Expressions in disjunctive normal form: clauses, of which one must hold.
 
-While expanding, a clause is a set of bits in one integer: for the i-th token of the expression, bit 2i says that it is required
-and bit 2i + 1 that it is forbidden. Absorption (a clause holds whenever a larger one does) is then one AND.
+While expanding, a clause is a set of bits in one integer: for the i-th token of the expression, bit 2i says
+that it is required and bit 2i + 1 that it is forbidden. Absorption (a clause holds whenever a larger one
+does) is then one AND.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Clause(NamedTuple):
     forbidden: tuple[str, ...]
 
     def holds(self, tokens: Set[str]) -> bool:
-        return tokens.issuperset(self.required) and tokens.isdisjoint(self.forbidden)
+        return all(token in tokens for token in self.required) and tokens.isdisjoint(self.forbidden)
 
 
 def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
@@ -95,7 +96,9 @@ class _Expansion:
         return out
 
     def pairs(self, left: list[int], right: list[int]) -> list[int]:
-        """A clause that already implies one of the other side stays as it is; the rest are paired. At most limit² pairs."""
+        """A clause that already implies one of the other side stays as it is; the rest are paired. At most
+        limit² pairs.
+        """
         done = {a for a in left if any(a & b == b for b in right)}
         return self.smallest({*done, *self.consistent({a | b for a in left if a not in done for b in right})})
 
@@ -105,7 +108,9 @@ class _Expansion:
         return [bits for bits in together if not bits & bits >> 1 & requires]
 
     def smallest(self, together: set[int]) -> list[int]:
-        """Without absorbed clauses. Small ones first: what is kept is then never absorbed later, and the limit holds at once."""
+        """Without absorbed clauses. Small ones first: what is kept is then never absorbed later, and the
+        limit holds at once.
+        """
         if len(together) < 2:
             return list(together)
         kept: list[int] = []

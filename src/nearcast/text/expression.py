@@ -4,8 +4,8 @@
     either       factor ((AND)? factor)*         side by side means AND
     factor       NOT factor | ( expression ) | "literal" | word
 
-Operators are operators only in capitals. A word goes through the analyser and stands for all of its tokens; a literal is one
-token, whatever is in it: \\" and \\\\ stand for a quote and a backslash.
+Operators are operators only in capitals. A word goes through the analyser and stands for all of its tokens; a
+literal is one token, whatever is in it: \\" and \\\\ stand for a quote and a backslash.
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ class Parser:
     def _analysed(self, word: str, text: str, position: int) -> Expression:
         tokens = self.analyser.tokens(word)
         if not tokens:
-            raise ExpressionError(f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position)
+            raise ExpressionError(
+                f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position
+            )
         node = _joined(And, [Token(token) for token in dict.fromkeys(tokens)])
         if len(self._words) >= MEMO_SIZE:
             self._words.clear()
@@ -155,7 +157,9 @@ def _parser(analyser: Analyser) -> Parser:
 
 
 class _Reading:
-    """One pass over one text by recursive descent. A kind is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end"."""
+    """One pass over one text by recursive descent. A kind is "AND", "OR", "NOT", "(", ")", "literal", "word"
+    or "end".
+    """
 
     def __init__(self, parser: Parser, text: str) -> None:
         self.parser = parser

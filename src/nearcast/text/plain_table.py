@@ -1,8 +1,9 @@
 """The classes of plain characters: what each does at a word boundary, and its normal form, in one table.
 
 A character is plain when its normal form is one character whatever stands beside it, and when it takes part only in the
-simple rules: letters and numbers join, a mid character joins two letters or two numbers. All of ASCII is plain, and so are
-Latin, Greek, Cyrillic, Arabic, Hangul and most pictures. Marks, joiners, Hebrew and CJK are not.
+simple rules: letters and numbers join, a mid character joins two letters or two numbers. All of ASCII is
+plain, and so are Latin, Greek, Cyrillic, Arabic, Hangul and most pictures. Marks, joiners, Hebrew and CJK are
+not.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import regex
 from nearcast.text import words
 
 LETTER, NUMBER, CONNECTOR, MID_LETTER, MID_NUMBER, SIGN, COUNTS, HARD = (1 << bit for bit in range(8))
-"""What a character does. MID_LETTER and MID_NUMBER lie three bits above what they join. COUNTS: is a letter or a number."""
+"""What a character does. MID_LETTER and MID_NUMBER lie three bits above what they join. COUNTS: is a letter
+or a number.
+"""
 
 JOINS = LETTER | NUMBER
 IN_WORD = LETTER | NUMBER | CONNECTOR

@@ -79,7 +79,8 @@ STOP_WORDS: dict[str, frozenset[str]] = {
         y e o u pero sino si porque pues aunque mientras
         a ante bajo con contra de desde durante en entre hacia hasta para por según sin sobre tras
         no ni muy más menos ya también tampoco tan tanto así aquí allí ahí
-        todo toda todos todas otro otra otros otras algo algún alguna algunos algunas cada mucho mucha muchos muchas poco
+        todo toda todos todas otro otra otros otras algo algún alguna algunos algunas cada mucho mucha muchos
+        muchas poco
         """
     ),
     "it": _list(

@@ -112,8 +112,10 @@ class Vocabulary:
         self.n_documents += len(term_starts) - 1
 
     def weights(self) -> np.ndarray:
-        """float64[n]: ln(1 + N / df). A term that no document holds weighs as much as one that a single document holds."""
-        return np.log1p(self.n_documents / np.maximum(self.frequencies, 1))
+        """float64[n]: ln(1 + N / df). A term that no document holds weighs as much as one that a single
+        document holds.
+        """
+        return np.asarray(np.log1p(self.n_documents / np.maximum(self.frequencies, 1)))
 
     @property
     def nbytes(self) -> int:
@@ -162,7 +164,7 @@ class Vocabulary:
     def _lookup_dictionary(self, tokens: pa.Array) -> np.ndarray:
         of_entry = np.append(self.lookup(tokens.dictionary), np.int32(-1))  # the last is for nulls
         entries = tokens.indices.fill_null(len(of_entry) - 1).to_numpy(zero_copy_only=False)
-        return of_entry[entries]
+        return np.asarray(of_entry[entries])
 
     def _remembered(self, token: str) -> int:
         term = self._term_of_bytes(token.encode("utf-8", "surrogatepass"))  # half a surrogate pair is no known token
@@ -207,6 +209,6 @@ def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
             raise CorruptFile(f"a vocabulary without its array '{name}'")
     starts, n_slots = arrays["token_starts"], len(arrays["slots"])
     is_whole = len(starts) == len(arrays["frequencies"]) + 1 and starts[-1] == len(arrays["token_bytes"])
-    has_slots = n_slots & (n_slots - 1) == 0 and len(starts) - 1 <= n_slots * MAX_LOAD
+    has_slots = n_slots > 0 and n_slots & (n_slots - 1) == 0 and len(starts) - 1 <= n_slots * MAX_LOAD
     if not (is_whole and has_slots):
         raise CorruptFile("a vocabulary whose arrays do not fit together")

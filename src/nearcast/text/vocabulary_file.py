@@ -1,10 +1,11 @@
 """A header and named arrays in one file.
 
-    prefix   64 bytes   magic, version, size of the header, size of the file, digest of all that follows, digest of the prefix
+    prefix   64 bytes: magic, version, sizes of the header and of the file, digest of the rest, own digest
     header   JSON: {"header": what was given, "arrays": [[name, dtype, length, offset], ...]}
     arrays   each at a multiple of 64 bytes
 
-The prefix has the same layout in every version, and a digest of its own: a flipped bit in the version is told from a version.
+The prefix has the same layout in every version, and a digest of its own: a flipped bit in the version is told
+from a version.
 """
 
 from __future__ import annotations

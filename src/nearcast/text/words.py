@@ -1,10 +1,13 @@
-"""What a word is: the definition, for any Unicode text. Slow and general; `plain_words` is the fast twin for plain texts.
+"""What a word is: the definition, for any Unicode text. Slow and general; `plain_words` is the fast twin for
+plain texts.
 
-A text is first brought to normal form (see `normal_form`) and then cut at the word boundaries of Unicode Standard Annex 29.
-Every piece that holds a letter or a number is a token. Three rules are added to the annex and one is left out:
+A text is first brought to normal form (see `normal_form`) and then cut at the word boundaries of Unicode
+Standard Annex 29. Every piece that holds a letter or a number is a token. Three rules are added to the annex
+and one is left out:
 
 - a `#` or `@` right before a word, and not itself after a word character, belongs to the word;
-- a run of Han, Hiragana and Katakana becomes its overlapping pairs, and a lone character itself; behind a sign it stays whole;
+- a run of Han, Hiragana and Katakana becomes its overlapping pairs, and a lone character itself; behind a
+  sign it stays whole;
 - letters and numbers outside such runs are cut off from them (the annex would glue Katakana to an underscore);
 - rule WB3c is left out: it would glue a picture behind a zero-width joiner to the word before it.
 """
@@ -29,7 +32,9 @@ LETTER_OR_NUMBER = r"[[\p{L}\p{N}]--\p{WB=Extend}]"  # two voicing marks are let
 IN_WORD = rf"{WORD_LETTER}{NUMBER}{CONNECTOR}"
 
 SEPARATOR = "\n"
-"""Between texts that are cut in one pass. A text's own line feeds are read as carriage returns: no word holds either."""
+"""Between texts that are cut in one pass. A text's own line feeds are read as carriage returns: no word holds
+either.
+"""
 
 
 def _token_pattern() -> str:
@@ -46,8 +51,8 @@ def _token_pattern() -> str:
     lone = f"[{LETTER_OR_NUMBER}]{marks}"  # letters the annex does not join (Thai), fractions, superscripts
     cjk = f"[{CJK}]{marks}"
     sign = f"[{SIGNS}](?<![{IN_WORD}{CJK}{LETTER_OR_NUMBER}]{behind}.)"  # looks back over the sign itself
-    # The token is seen ahead and then consumed whole, but for a pair, of which only the first half is consumed; the last
-    # pair of a run takes its second half along.
+    # The token is seen ahead and then consumed whole, but for a pair, of which only the first half is
+    # consumed; the last pair of a run takes its second half along.
     token = f"{word}|{SEPARATOR}|{cjk}(?:{cjk})?|{lone}|{sign}(?:{word}|(?:{cjk})++|{lone})"
     return rf"(?=({token}))(?:{cjk}(?:{cjk}(?![{CJK}]))?|\1)"
 
@@ -55,10 +60,20 @@ def _token_pattern() -> str:
 _TOKEN = regex.compile(_token_pattern(), regex.V1)
 _LETTER_OR_NUMBER = regex.compile(f"[{LETTER_OR_NUMBER}]", regex.V1)
 _FORMAT = regex.compile(r"\p{WB=Format}+", regex.V1)
-# Accents in the narrow sense. Other scripts' marks (vowels of Hindi, Thai, Arabic, Hebrew) are letters to their readers.
+# Accents in the narrow sense. Other scripts' marks (vowels of Hindi, Thai, Arabic, Hebrew) are letters to
+# their readers.
 _ACCENT = regex.compile(r"[\u0300-\u036F\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF]+", regex.V1)
 _STROKES = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}  # have no decomposition
+    {
+        "ø": "o",
+        "ł": "l",
+        "đ": "d",
+        "ħ": "h",
+        "ŧ": "t",
+        "ı": "i",
+        "æ": "ae",
+        "œ": "oe",
+    }  # have no decomposition
 )
 
 

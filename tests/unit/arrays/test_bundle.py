@@ -120,7 +120,9 @@ def test_a_folder_with_other_files_is_not_touched(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_a_reader_that_lost_a_race_with_a_writer_reads_the_new_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_lost_a_race_with_a_writer_reads_the_new_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stale = bundle.read_manifest(folder, FORMAT)
     write_bundle(folder, FORMAT, {"only": np.arange(3)}, {"n": 6})
     answers = iter([stale])

@@ -177,7 +177,5 @@ def test_it_grows_from_nothing_to_thousands() -> None:
         engine.subscribe(f"w{i % 7}", box=(i % 50, i % 40, i % 50 + 5, i % 40 + 5))
     for x, y in ((3, 3), (20.5, 20), (49, 39)):
         found = {m.subscription - 1 for m in engine.publish("w1 w2", at=(x, y))}
-        wanted = {
-            i for i in range(600) if i % 7 in (1, 2) and i % 50 <= x <= i % 50 + 5 and i % 40 <= y <= i % 40 + 5
-        }
+        wanted = {i for i in range(600) if i % 7 in (1, 2) and i % 50 <= x <= i % 50 + 5 and i % 40 <= y <= i % 40 + 5}
         assert found == wanted

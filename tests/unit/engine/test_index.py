@@ -25,17 +25,28 @@ def random_world(seed: int, n: int = 120) -> tuple[list[dict[str, Any]], list[di
     for i in range(n):
         tokens = rng.sample(WORDS, rng.choice([0, 1, 1, 2, 3]))
         x, y = rng.choice([-180.0, -3.0, 0.0, 2.5, 179.0]), rng.choice([-89.0, 0.0, 1.0, 60.0])
-        row: dict[str, Any] = {"id": i * 3, "tokens": tokens, "without": rng.sample(WORDS, rng.choice([0, 0, 1]))}
+        row: dict[str, Any] = {
+            "id": i * 3,
+            "tokens": tokens,
+            "without": rng.sample(WORDS, rng.choice([0, 0, 1])),
+        }
         row["without"] = [token for token in row["without"] if token not in tokens]
         if rng.random() < 0.4:
             row["circle"] = (x, y, rng.choice([0.0, 50.0, 400.0]))
         else:
-            row["box"] = (x, y, min(180.0, x + rng.choice([0.0, 1.0, 3.0])), min(90.0, y + rng.choice([0.0, 1.0, 30.0])))
+            row["box"] = (
+                x,
+                y,
+                min(180.0, x + rng.choice([0.0, 1.0, 3.0])),
+                min(90.0, y + rng.choice([0.0, 1.0, 30.0])),
+            )
         subscriptions.append(row)
     messages = []
     for i in range(60):
         x, y = rng.choice([-180.0, -3.0, 0.5, 2.5, 180.0]), rng.choice([-89.0, 0.0, 0.5, 2.0, 61.0])
-        messages.append({"id": 1000 - i, "tokens": rng.sample([*WORDS, "other"], rng.randint(0, 5)), "box": (x, y, x, y)})
+        messages.append(
+            {"id": 1000 - i, "tokens": rng.sample([*WORDS, "other"], rng.randint(0, 5)), "box": (x, y, x, y)}
+        )
     return subscriptions, messages
 
 

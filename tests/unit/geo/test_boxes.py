@@ -37,9 +37,7 @@ def test_the_kernels_on_one_pair_agree_with_the_grid_points() -> None:
         assert rows_overlap(BOXES, i, BOXES, j) == bool(held[i] & held[j])
         assert boxes_overlap(BOXES, i, *BOXES[j]) == bool(held[i] & held[j])
         assert contains_box(BOXES, i, *BOXES[j]) == (held[i] >= held[j])
-        assert contains_point(BOXES, i, BOXES[j, 0], BOXES[j, 1]) == (
-            (int(BOXES[j, 0]), int(BOXES[j, 1])) in held[i]
-        )
+        assert contains_point(BOXES, i, BOXES[j, 0], BOXES[j, 1]) == ((int(BOXES[j, 0]), int(BOXES[j, 1])) in held[i])
 
 
 def test_points_and_bounds() -> None:

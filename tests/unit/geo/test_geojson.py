@@ -69,15 +69,12 @@ def test_accepted_forms(text: str, region: Region) -> None:
 
 def test_planar_forms() -> None:
     assert parse_region("circle(500, 400, 2.5)", PLANE) == CircleRegion(500, 400, 2.5, planar=True)
-    assert (
-        parse_region('{"type":"Circle","coordinates":[500,400],"radius":2}', PLANE).describe()
-        == "2 round 500, 400"
-    )
-    assert parse_region({"type": "Point", "coordinates": [500, 400]}, PLANE) == BoxRegion(
-        500, 400, 500, 400, True
-    )
+    assert parse_region('{"type":"Circle","coordinates":[500,400],"radius":2}', PLANE).describe() == "2 round 500, 400"
+    assert parse_region({"type": "Point", "coordinates": [500, 400]}, PLANE) == BoxRegion(500, 400, 500, 400, True)
     far = parse_region(polygon([[170, 0], [-170, 0], [0, 900]]), PLANE)
     assert area(far) == 170 * 900
+    square = parse_region(polygon([[0, 0], [500, 0], [500, 500], [0, 500]]), PLANE)
+    assert square == BoxRegion(0, 0, 500, 500, planar=True)
     with pytest.raises(InvalidInput, match="plain number"):
         parse_region("circle(500, 400, 2.5km)", PLANE)
 
@@ -90,9 +87,9 @@ def test_collections_and_multipolygons_are_unions() -> None:
         "geometries": [polygon(TRIANGLE), {"type": "GeometryCollection", "geometries": [two]}],
     }
     assert area(parse_region(nested, LONLAT)) == pytest.approx(87.5)
-    assert area(
-        parse_region({"type": "Feature", "properties": None, "geometry": nested}, LONLAT)
-    ) == pytest.approx(87.5)
+    assert area(parse_region({"type": "Feature", "properties": None, "geometry": nested}, LONLAT)) == pytest.approx(
+        87.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,13 +230,17 @@ def test_holes_over_the_antimeridian_are_cut_out_whatever_side_they_are_written_
         assert holds(region, 175, 0) and holds(region, -175, 5) and holds(region, 180, 6)
 
 
+def test_a_hole_that_leaves_nothing_is_refused() -> None:
+    shell = [[170, -10], [-170, -10], [-170, 10], [170, 10]]
+    with pytest.raises(InvalidInput, match="empty"):
+        parse_region(polygon(shell, [[165, -15], [-165, -15], [-165, 15], [165, 15]][::-1]), LONLAT)
+
+
 def test_bands_and_pole_caps_drawn_flat_stay_as_drawn() -> None:
     cap = [[-180, -70], [0, -65], [180, -70], [180, -90], [-180, -90]]
     region = parse_region(polygon(cap), LONLAT)
     assert holds(region, 0, -66) and holds(region, 123, -90) and not holds(region, -179, -69)
-    assert parse_region(polygon([[-180, 10], [180, 10], [180, 20], [-180, 20]]), LONLAT) == BoxRegion(
-        -180, 10, 180, 20
-    )
+    assert parse_region(polygon([[-180, 10], [180, 10], [180, 20], [-180, 20]]), LONLAT) == BoxRegion(-180, 10, 180, 20)
 
 
 def test_a_ring_that_runs_twice_round_the_pole_is_refused() -> None:

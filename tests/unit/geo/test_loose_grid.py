@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from nearcast.geo.loose_grid import FINEST, LooseGrid, cells_near, level_of
 
 EDGES = st.one_of(
-    st.sampled_from(
-        [0.0, 0.25, 0.5, 1.0, -0.5, 1.5, 2.0**-16, 1 - 2.0**-16, 1e300, -1e300, 0.1, 0.30000000000000004]
-    ),
+    st.sampled_from([0.0, 0.25, 0.5, 1.0, -0.5, 1.5, 2.0**-16, 1 - 2.0**-16, 1e300, -1e300, 0.1, 0.30000000000000004]),
     st.floats(-2, 3, allow_nan=False),
 )
 
@@ -39,9 +37,7 @@ def test_every_box_that_overlaps_a_place_lies_in_a_cell_near_it(
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(1e-6, 0.4))
-def test_boxes_as_large_as_their_cell_are_found_from_their_far_corner(
-    x: float, y: float, size: float
-) -> None:
+def test_boxes_as_large_as_their_cell_are_found_from_their_far_corner(x: float, y: float, size: float) -> None:
     grid = LooseGrid((0.0, 0.0, 1.0, 1.0))
     cell = grid.cells(np.array([[x, y, x + size, y + size]]))[0]
     assert cell in near(grid, (x + size, y + size, x + size, y + size))

@@ -48,9 +48,7 @@ def test_bad_boxes_are_refused(box: tuple[float, ...]) -> None:
     assert caught.value.column == "region"
 
 
-@pytest.mark.parametrize(
-    "circle", [(0, 91, 1), (math.nan, 0, 1), (0, 0, -1), (0, 0, math.inf), (0, 0, math.nan)]
-)
+@pytest.mark.parametrize("circle", [(0, 91, 1), (math.nan, 0, 1), (0, 0, -1), (0, 0, math.inf), (0, 0, math.nan)])
 def test_bad_circles_are_refused(circle: tuple[float, ...]) -> None:
     with pytest.raises(InvalidInput):
         CircleRegion(*circle)
@@ -197,9 +195,7 @@ def test_many_islands_share_a_few_boxes_that_are_apart() -> None:
 
 
 def test_islands_above_each_other_share_a_box_so_that_no_place_is_in_two() -> None:
-    islands = shapely.MultiPolygon(
-        [shapely.box(0, 0, 5, 1), shapely.box(1, 3, 3, 4), shapely.box(5, 6, 8, 7)]
-    )
+    islands = shapely.MultiPolygon([shapely.box(0, 0, 5, 1), shapely.box(1, 3, 3, 4), shapely.box(5, 6, 8, 7)])
     assert PolygonRegion(islands).boxes(LONLAT).tolist() == [[0, 0, 8, 7]]
 
 

@@ -88,9 +88,7 @@ def test_every_fault_is_found_in_either_space() -> None:
         ((0, 3, 0, 2), "ymin", "ymin is 3.0, above ymax = 2.0; swap them"),
     ],
 )
-def test_a_reason_names_the_column_the_value_and_the_remedy(
-    box: tuple[float, ...], column: str, words: str
-) -> None:
+def test_a_reason_names_the_column_the_value_and_the_remedy(box: tuple[float, ...], column: str, words: str) -> None:
     code = int(coordinate_faults(np.array([box], np.float64), LONLAT)[0])
     named, reason = fault_reason(code, box)
     assert named == column

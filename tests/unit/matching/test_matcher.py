@@ -6,7 +6,20 @@ import pytest
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput, UnknownMethod
 from nearcast.geo.circle import CircleRegion
-from nearcast.matching.checks.cases import EVERYWHERE, UNIT, Message, Subscription, answers, batch_of, built, expect, insert, point, remove, rows_of
+from nearcast.matching.checks.cases import (
+    EVERYWHERE,
+    UNIT,
+    Message,
+    Subscription,
+    answers,
+    batch_of,
+    built,
+    expect,
+    insert,
+    point,
+    remove,
+    rows_of,
+)
 from nearcast.matching.matcher import Matcher
 from nearcast.model import MAX_TERMS_PER_ROW
 
@@ -46,7 +59,11 @@ def test_too_many_terms_in_a_row_are_refused() -> None:
 
 def test_an_expired_subscription_misses_later_messages_only() -> None:
     matcher = built("brute", [Subscription(1, [0], EVERYWHERE, expires=1000), Subscription(2, [0], EVERYWHERE)])
-    assert answers(matcher, [Message([0], CENTRE, 999), Message([0], CENTRE, 1000), Message([0], CENTRE)]) == [[1, 2], [2], [1, 2]]
+    assert answers(matcher, [Message([0], CENTRE, 999), Message([0], CENTRE, 1000), Message([0], CENTRE)]) == [
+        [1, 2],
+        [2],
+        [1, 2],
+    ]
 
 
 def test_a_row_number_used_again_does_not_inherit_anything() -> None:
@@ -84,7 +101,10 @@ def test_term_frequencies_follow_changes() -> None:
 def test_input_types_do_not_matter() -> None:
     batch, regions = rows_of([Subscription(1, [0, 1], EVERYWHERE)])
     matcher = Matcher("keyword-first", UNIT)
-    matcher.insert(batch._replace(terms=batch.terms.astype(np.int64), owner_ids=batch.owner_ids.astype(np.uint8)), regions)
+    matcher.insert(
+        batch._replace(terms=batch.terms.astype(np.int64), owner_ids=batch.owner_ids.astype(np.uint8)),
+        regions,
+    )
     messages = batch_of([Message([0, 1], CENTRE)])
     frozen = messages._replace(terms=messages.terms.astype(np.uint16), boxes=messages.boxes.copy())
     frozen.boxes.flags.writeable = False
@@ -97,7 +117,8 @@ def test_auto_takes_words_first_where_words_divide_and_place_first_where_they_do
     def crowd(vocabulary: int, side: float) -> list[Subscription]:
         places = rng.random((500, 2))
         return [
-            Subscription(i, [int(rng.integers(vocabulary))], (x, y, x + side, y + side)) for i, (x, y) in enumerate(places.tolist())
+            Subscription(i, [int(rng.integers(vocabulary))], (x, y, x + side, y + side))
+            for i, (x, y) in enumerate(places.tolist())
         ]
 
     assert built("auto", crowd(300, 0.9)).method.chosen.name == "keyword-first"  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""Every kind of bad row: the error names row, column and reason; with on_bad="skip" the rejects table has the same reason."""
+"""Every kind of bad row: the error names row, column and reason; with on_bad="skip" the rejects table has the same
+reason.
+"""
 
 from __future__ import annotations
 

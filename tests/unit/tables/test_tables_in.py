@@ -88,7 +88,11 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.large_list(pa.string()), pa.list_(pa.large_string()), pa.list_(pa.dictionary(pa.int32(), pa.string()))],
+    [
+        pa.large_list(pa.string()),
+        pa.list_(pa.large_string()),
+        pa.list_(pa.dictionary(pa.int32(), pa.string())),
+    ],
 )
 def test_every_list_of_strings_will_do(kind: pa.DataType) -> None:
     tokens = SUBSCRIPTIONS.column("tokens").combine_chunks().cast(pa.list_(pa.string()))
@@ -126,7 +130,10 @@ def test_ranges_points_and_regions_may_share_a_table() -> None:
         {"id": 2, "x": 1.0, "y": 1.0},
         {"id": 3, "region": "circle(1, 1, 50km)"},
         {"id": 4, "region": "world", "expression": "a OR b"},
-        {"id": 5, "region": json.dumps({"type": "Polygon", "coordinates": [[[0, 0], [3, 0], [0, 3], [0, 0]]]})},
+        {
+            "id": 5,
+            "region": json.dumps({"type": "Polygon", "coordinates": [[[0, 0], [3, 0], [0, 3], [0, 0]]]}),
+        },
     ]
     index = nc.build_index(pa.Table.from_pylist(rows, schema=SCHEMA))
     messages = [
@@ -145,7 +152,8 @@ SCHEMA = pa.schema(
     + [(name, pa.float64()) for name in ("x", "y", "xmin", "ymin", "xmax", "ymax")]
 )
 MESSAGE_SCHEMA = pa.schema(
-    [("id", pa.int64()), ("text", pa.string())] + [(n, pa.float64()) for n in ("x", "y", "xmin", "ymin", "xmax", "ymax")]
+    [("id", pa.int64()), ("text", pa.string())]
+    + [(n, pa.float64()) for n in ("x", "y", "xmin", "ymin", "xmax", "ymax")]
 )
 
 
@@ -172,11 +180,23 @@ def test_empty_tables_work() -> None:
     index = nc.build_index(SUBSCRIPTIONS.slice(0, 0))
     assert index.match(MESSAGES).num_rows == 0
     assert nc.build_index(SUBSCRIPTIONS).match(MESSAGES.slice(0, 0)).num_rows == 0
-    assert index.match(pa.table({"id": pa.array([], pa.null()), "x": pa.array([], pa.null()), "y": pa.array([], pa.null())})).num_rows == 0
+    assert (
+        index.match(
+            pa.table({"id": pa.array([], pa.null()), "x": pa.array([], pa.null()), "y": pa.array([], pa.null())})
+        ).num_rows
+        == 0
+    )
 
 
 def test_planar_space_takes_any_coordinates() -> None:
-    table = {"id": [1], "tokens": [["a"]], "xmin": [1000.0], "ymin": [1000.0], "xmax": [5000.0], "ymax": [5000.0]}
+    table = {
+        "id": [1],
+        "tokens": [["a"]],
+        "xmin": [1000.0],
+        "ymin": [1000.0],
+        "xmax": [5000.0],
+        "ymax": [5000.0],
+    }
     index = nc.build_index(table, space=(0, 0, 10_000, 10_000))
     assert pairs(index.match({"id": [1], "tokens": [["a"]], "x": [5000.0], "y": [1000.0]})) == [(1, 1)]
 

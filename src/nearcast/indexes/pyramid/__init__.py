@@ -1,11 +1,11 @@
 """Pyramid: grids by size of box, under the rarest term.
 
 Paper      nearcast; our own, after what the four papers and the memory of today's machines teach.
-Idea       A row lives only under its rarest term. A crowded term has a few grids, each for boxes of about its cells' size; a
-           point reads one cell of each. A box is four 15-bit lanes in one word, tested by one subtraction; most terms are
-           skipped by a 64-bit mask of where their boxes are.
-Layout     immutable runs (masks and nodes by term, grids by crowded term, entries of 16 bytes) and a small young part of plain
-           posting lists; a removed entry's box is overwritten; runs merge as they grow.
+Idea       A row lives only under its rarest term. A crowded term has a few grids, each for boxes of about its cells'
+           size; a point reads one cell of each. A box is four 15-bit lanes in one word, tested by one subtraction;
+           most terms are skipped by a 64-bit mask of where their boxes are.
+Layout     immutable runs (masks and nodes by term, grids by crowded term, entries of 16 bytes) and a small young part
+           of plain posting lists; a removed entry's box is overwritten; runs merge as they grow.
 Cost       match: a few cache misses a term; insert and remove O(log n) amortised; 16 bytes a copy of a row.
 Deviates   nothing.
 """
@@ -157,7 +157,12 @@ class Pyramid(Method):
         arrays, header = self._young.state()
         for number, run in self._runs.items():
             arrays |= {f"run{number}_{name}": array for name, array in run._asdict().items()}
-        arrays |= {"homes": self._homes, "firsts": self._firsts, "live": self._live, "built_with": self._built_with}
+        arrays |= {
+            "homes": self._homes,
+            "firsts": self._firsts,
+            "live": self._live,
+            "built_with": self._built_with,
+        }
         return arrays, {"young": header, "runs": list(self._runs)}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
@@ -165,5 +170,6 @@ class Pyramid(Method):
         self._homes, self._firsts = arrays["homes"], arrays["firsts"]
         self._live, self._built_with = arrays["live"], arrays["built_with"]
         self._runs = {
-            number: RunArrays(*(arrays[f"run{number}_{name}"] for name in RunArrays._fields)) for number in header["runs"]
+            number: RunArrays(*(arrays[f"run{number}_{name}"] for name in RunArrays._fields))
+            for number in header["runs"]
         }

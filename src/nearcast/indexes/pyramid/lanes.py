@@ -1,12 +1,12 @@
 """Boxes as four 15-bit lanes in one word, in coordinates of equal mass.
 
-A monotone map takes each axis to whole numbers 1 .. 32,766: half of the steps by where the rows' edges are, half evenly, so
-that a city's boxes differ although the space is the world. Monotone is all that exactness needs: if two mapped values differ, the
-values differ the same way round; if they are equal, the exact box is asked.
+A monotone map takes each axis to whole numbers 1 .. 32,766: half of the steps by where the rows' edges are, half
+evenly, so that a city's boxes differ although the space is the world. Monotone is all that exactness needs: if two
+mapped values differ, the values differ the same way round; if they are equal, the exact box is asked.
 
-A row is R = (x0, y0, ~x1, ~y1), ~v = 32,767 - v, 16 bits each; a place is Q = (x1, y1, ~x0, ~y0). With H the top bit of each lane,
-D = (Q | H) - R keeps a lane's top bit just where Q >= R there. All four: the mapped boxes overlap. All four after one more is
-taken from each lane: they overlap strictly, and no exact test is needed.
+A row is R = (x0, y0, ~x1, ~y1), ~v = 32,767 - v, 16 bits each; a place is Q = (x1, y1, ~x0, ~y0). With H the top bit
+of each lane, D = (Q | H) - R keeps a lane's top bit just where Q >= R there. All four: the mapped boxes overlap. All
+four after one more is taken from each lane: they overlap strictly, and no exact test is needed.
 """
 
 from __future__ import annotations

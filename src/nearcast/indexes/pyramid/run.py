@@ -1,7 +1,7 @@
 """A run: an immutable pyramid over a set of rows; only its entries can die.
 
-Each row is filed under its rarest term. A term with few rows has one plain list; a crowded term has a grid for each of a few levels,
-and a row goes to the level that fits its size, into every cell that it overlaps.
+Each row is filed under its rarest term. A term with few rows has one plain list; a crowded term has a grid for each
+of a few levels, and a row goes to the level that fits its size, into every cell that it overlaps.
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.indexes.pyramid.lanes import BITS, DEAD, Axes, edges_of, fitted_axes, row_lanes
 
+SPARE = 8  # a scan reads boxes in eights
+
 FINEST = 9  # 512 x 512 cells
 COARSE = 3  # the mask has 8 x 8 bits
-NO_GRID = -1
-LENGTH_BITS = 20  # of a node that is a plain list
-LENGTH_MASK = (1 << LENGTH_BITS) - 1
 MANY = np.uint64(1 << 63)  # a tag's flag: the row has more than two terms
 ROW = np.uint64(0xFFFF_FFFF)
 
 
 class RunArrays(NamedTuple):
-    """`masks` and `nodes` by term, `grids` by crowded term, `starts` by cell, `boxes` and `tags` by entry."""
+    """`nodes` by term, `starts` by cell, `boxes` and `tags` by entry."""
 
-    masks: np.ndarray  # uint64[n_terms]  the coarse cells that the term's boxes touch; 0 where it has none
-    nodes: np.ndarray  # int64[n_terms]   a plain list's start << LENGTH_BITS | its length; or ~(number of the crowded term)
-    grids: np.ndarray  # int64[n_crowded, FINEST+1]  where the level's cells begin in `starts`, or NO_GRID
-    starts: np.ndarray  # uint32[...]  first entry of each cell; a level has one more than cells
-    boxes: np.ndarray  # uint64[n_entries]  lanes, or DEAD
+    nodes: (
+        np.ndarray
+    )  # uint64[n_terms,2]  the coarse cells that the term's boxes touch (0: it has none), and where they are
+    starts: np.ndarray  # uint32[...]  first entry of each cell; a level has one more than it has cells
+    boxes: np.ndarray  # uint64[n_entries + SPARE]  lanes, or DEAD; the spare ones behind let a scan read past the end
     tags: np.ndarray  # uint64[n_entries]  row | second rarest term << 32 | MANY; ascending rows within a list
     x_knots: np.ndarray  # float64[...]
     y_knots: np.ndarray  # float64[...]
+
+
+# Where a term's entries are, in one word: first | levels in use << 40 | length << 50. A plain list has no level in
+# use; its length is at most 2^14 - 1. A crowded term's `first` is that of its coarsest level's cells in `starts`; the
+# finer ones follow.
+FIRST_BITS, LEVEL_BITS = 40, 10
+FIRST_MASK, LEVEL_MASK, LENGTH_MASK = (1 << 40) - 1, (1 << 10) - 1, (1 << 14) - 1
 
 
 class Filing(NamedTuple):
@@ -46,9 +52,14 @@ class Filing(NamedTuple):
 
 
 def built_run(
-    entries: tuple[np.ndarray, np.ndarray], boxes: np.ndarray, bounds: tuple[float, float, float, float], sizes: tuple[int, int]
+    entries: tuple[np.ndarray, np.ndarray],
+    boxes: np.ndarray,
+    bounds: tuple[float, float, float, float],
+    sizes: tuple[int, int],
 ) -> RunArrays:
-    """A run over `entries` = (rarest terms, tags with ascending rows); `sizes` = (n_terms, most rows of a plain list)."""
+    """A run over `entries` = (rarest terms, tags with ascending rows); `sizes` = (n_terms, most rows of a plain
+    list).
+    """
     firsts, tags = entries
     n_terms, crowded = sizes
     axes = fitted_axes(boxes, bounds)
@@ -61,37 +72,32 @@ def built_run(
 
 
 def _filled(filing: Filing, counts: np.ndarray, is_crowded: np.ndarray, axes: Axes) -> RunArrays:
-    n_plain = np.where(is_crowded, 0, counts)
-    plain_starts = starts_of(n_plain)
-    grids, n_cells = _laid_out(filing, int(np.count_nonzero(is_crowded)))
+    nodes, n_cells = _laid_out(filing, counts, is_crowded)
     cell_counts = np.zeros(n_cells, np.int64)
-    _count_cells(filing, grids, cell_counts)
-    cell_starts = plain_starts[-1] + starts_of(cell_counts)
+    _count_cells(filing, nodes, cell_counts)
+    cell_starts = int(counts[~is_crowded].sum()) + starts_of(cell_counts)
     n_entries = int(cell_starts[-1])
     if n_entries > np.iinfo(np.uint32).max:
         raise OverflowError("a run holds 4,294,967,295 entries at most")
-    run = RunArrays(
-        np.zeros(len(counts), np.uint64),
-        np.where(is_crowded, ~filing.crowds.astype(np.int64), (plain_starts[:-1] << LENGTH_BITS) | n_plain),
-        grids,
-        cell_starts.astype(np.uint32),
-        np.empty(n_entries, np.uint64),
-        np.empty(n_entries, np.uint64),
-        axes.x,
-        axes.y,
-    )
-    _fill(filing, run, plain_starts, cell_starts)
+    boxes = np.full(n_entries + SPARE, DEAD)
+    tags = np.empty(n_entries, np.uint64)
+    run = RunArrays(nodes, cell_starts.astype(np.uint32), boxes, tags, axes.x, axes.y)
+    _fill(filing, run, np.zeros(len(counts), np.int64), cell_starts)
     return run
 
 
-def _laid_out(filing: Filing, n_crowded: int) -> tuple[np.ndarray, int]:
-    """Where each (crowded term, level in use) has its cells, and how many cells there are, one spare behind each level."""
-    wanted = np.zeros((n_crowded, FINEST + 1), np.int64)
+def _laid_out(filing: Filing, counts: np.ndarray, is_crowded: np.ndarray) -> tuple[np.ndarray, int]:
+    """The nodes, without masks yet, and how many cells there are, one spare behind each level."""
+    wanted = np.zeros((int(np.count_nonzero(is_crowded)), FINEST + 1), np.int64)
     _count_levels(filing, wanted)
     in_use = np.zeros(wanted.shape, np.bool_)
     _choose_levels(wanted, in_use)
-    starts = starts_of(np.where(in_use, 4 ** np.arange(FINEST + 1) + 1, 0).ravel())
-    return np.where(in_use, starts[:-1].reshape(in_use.shape), NO_GRID), int(starts[-1])
+    first_cells = starts_of(np.where(in_use, 4 ** np.arange(FINEST + 1) + 1, 0).sum(axis=1))
+    levels = (in_use * (1 << np.arange(FINEST + 1))).sum(axis=1)
+    plain = np.where(is_crowded, 0, counts)
+    wheres = starts_of(plain)[:-1] | (plain << (FIRST_BITS + LEVEL_BITS))
+    wheres[is_crowded] = first_cells[:-1] | (levels << FIRST_BITS)
+    return np.stack([np.zeros(len(counts), np.uint64), wheres.astype(np.uint64)], axis=1), int(first_cells[-1])
 
 
 @kernel
@@ -126,12 +132,35 @@ def _choose_levels(wanted, in_use):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def level_used(grids, crowd, box):  # type: ignore[no-untyped-def]
-    """The level that holds a box of a crowded term: the one that fits, or the next coarser one in use."""
+def first_of(where):  # type: ignore[no-untyped-def]
+    """The first entry of a plain list, or the first cell of a crowded term."""
+    return np.int64(where) & FIRST_MASK
+
+
+@kernel
+def levels_of(where):  # type: ignore[no-untyped-def]
+    """Bit l is set where level l is in use; 0 for a plain list."""
+    return (np.int64(where) >> FIRST_BITS) & LEVEL_MASK
+
+
+@kernel
+def length_of(where):  # type: ignore[no-untyped-def]
+    """The length of a plain list."""
+    return np.int64(where) >> (FIRST_BITS + LEVEL_BITS)
+
+
+@kernel
+def grid_of(where, box):  # type: ignore[no-untyped-def]
+    """(level, its first cell) for a box of a crowded term: the level that fits, or the next coarser one in use."""
+    levels = levels_of(where)
     level = fitting_level(box)
-    while grids[crowd, level] == NO_GRID:
+    while (levels >> level) & 1 == 0:
         level -= 1
-    return level
+    first = first_of(where)
+    for coarser in range(level):
+        if (levels >> coarser) & 1:
+            first += (1 << (2 * coarser)) + 1
+    return level, first
 
 
 @kernel
@@ -143,42 +172,39 @@ def cells_of(box, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_cells(filing, grids, counts):  # type: ignore[no-untyped-def]
+def _count_cells(filing, nodes, counts):  # type: ignore[no-untyped-def]
     for i in range(len(filing.firsts)):
-        crowd = filing.crowds[filing.firsts[i]]
-        if crowd >= 0:
-            level = level_used(grids, crowd, filing.boxes[i])
+        if filing.crowds[filing.firsts[i]] >= 0:
+            level, first = grid_of(nodes[filing.firsts[i], 1], filing.boxes[i])
             left, low, right, high = cells_of(filing.boxes[i], level)
             for row in range(low, high + 1):
-                first = grids[crowd, level] + (row << level)
                 for column in range(left, right + 1):
-                    counts[first + column] += 1
+                    counts[first + (row << level) + column] += 1
 
 
 @kernel
-def _fill(filing, run, plain_next, cell_next):  # type: ignore[no-untyped-def]
+def _fill(filing, run, plain_counts, cell_next):  # type: ignore[no-untyped-def]
     """Write the entries. Rows come in ascending order, so each list ends up in that order."""
     for i in range(len(filing.firsts)):
-        term, box = filing.firsts[i], filing.boxes[i]
-        run.masks[term] |= coarse_mask(box)
-        crowd = filing.crowds[term]
-        if crowd < 0:
-            _put(run, plain_next, term, box, filing.tags[i])
+        term, box, tag = filing.firsts[i], filing.boxes[i], filing.tags[i]
+        run.nodes[term, 0] |= coarse_mask(box)
+        where = run.nodes[term, 1]
+        if filing.crowds[term] < 0:
+            _put(run, first_of(where) + plain_counts[term], box, tag)
+            plain_counts[term] += 1
             continue
-        level = level_used(run.grids, crowd, box)
+        level, first = grid_of(where, box)
         left, low, right, high = cells_of(box, level)
         for row in range(low, high + 1):
-            first = run.grids[crowd, level] + (row << level)
-            for column in range(left, right + 1):
-                _put(run, cell_next, first + column, box, filing.tags[i])
+            for cell in range(first + (row << level) + left, first + (row << level) + right + 1):
+                _put(run, cell_next[cell], box, tag)
+                cell_next[cell] += 1
 
 
 @kernel
-def _put(run, cursors, which, box, tag):  # type: ignore[no-untyped-def]
-    target = cursors[which]
-    run.boxes[target] = box
-    run.tags[target] = tag
-    cursors[which] = target + 1
+def _put(run, entry, box, tag):  # type: ignore[no-untyped-def]
+    run.boxes[entry] = box
+    run.tags[entry] = tag
 
 
 @kernel
@@ -196,18 +222,16 @@ def coarse_mask(box):  # type: ignore[no-untyped-def]
 def kill(run, firsts, boxes, rows):  # type: ignore[no-untyped-def]
     """Mark all entries of these rows dead; each is found by bisection, also among a million equals."""
     for i in range(len(rows)):
-        node = run.nodes[firsts[i]]
-        if node >= 0:
-            start = node >> LENGTH_BITS
-            _kill_one(run, start, start + (node & LENGTH_MASK), rows[i])
+        where = run.nodes[firsts[i], 1]
+        if levels_of(where) == 0:
+            start = first_of(where)
+            _kill_one(run, start, start + length_of(where), rows[i])
             continue
-        crowd = ~node
-        level = level_used(run.grids, crowd, boxes[i])
+        level, first = grid_of(where, boxes[i])
         left, low, right, high = cells_of(boxes[i], level)
         for row in range(low, high + 1):
-            first = run.grids[crowd, level] + (row << level)
-            for column in range(left, right + 1):
-                _kill_one(run, run.starts[first + column], run.starts[first + column + 1], rows[i])
+            for cell in range(first + (row << level) + left, first + (row << level) + right + 1):
+                _kill_one(run, run.starts[cell], run.starts[cell + 1], rows[i])
 
 
 @kernel

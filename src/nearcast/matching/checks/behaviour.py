@@ -10,7 +10,12 @@ import numpy as np
 from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.matching.checks.cases import Message, answers, batch_of, built, expect_equal, insert, rows_of
 from nearcast.matching.checks.cases import remove as remove_ids
-from nearcast.matching.checks.random_cases import random_messages, random_subscriptions, tiny_messages, tiny_subscriptions
+from nearcast.matching.checks.random_cases import (
+    random_messages,
+    random_subscriptions,
+    tiny_messages,
+    tiny_subscriptions,
+)
 from nearcast.matching.matcher import Matcher
 from nearcast.matching.method import find_method
 

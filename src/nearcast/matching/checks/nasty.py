@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, expect, expect_as_brute, point
+from nearcast.matching.checks.cases import (
+    EVERYWHERE,
+    Message,
+    Subscription,
+    answers,
+    built,
+    expect,
+    expect_as_brute,
+    point,
+)
 from nearcast.matching.checks.random_cases import random_subscriptions
 
 _CENTRE = point(0.5, 0.5)
@@ -37,7 +46,12 @@ def check_points_just_outside_are_outside(method: str) -> None:
 
 def check_touching_ranges_overlap(method: str) -> None:
     matcher = built(method, [Subscription(1, [0], _BOX)])
-    for box in ((0.75, 0.0, 1.0, 1.0), (0.0, 0.0, 0.25, 0.25), (0.0, 0.75, 1.0, 0.9), (0.75, 0.75, 0.75, 0.75)):
+    for box in (
+        (0.75, 0.0, 1.0, 1.0),
+        (0.0, 0.0, 0.25, 0.25),
+        (0.0, 0.75, 1.0, 0.9),
+        (0.75, 0.75, 0.75, 0.75),
+    ):
         expect(matcher, Message([0], box), [1], "touching is overlapping")
 
 
@@ -62,7 +76,9 @@ def check_whole_world_boxes_match_everywhere(method: str) -> None:
 
 
 def check_places_outside_the_space_work(method: str) -> None:
-    matcher = built(method, [Subscription(1, [0], (-9.0, -9.0, -8.0, -8.0)), Subscription(2, [0], (8.0, 0.1, 9.0, 0.2))])
+    matcher = built(
+        method, [Subscription(1, [0], (-9.0, -9.0, -8.0, -8.0)), Subscription(2, [0], (8.0, 0.1, 9.0, 0.2))]
+    )
     expect(matcher, Message([0], point(-8.5, -8.5)), [1], "left of and below the space")
     expect(matcher, Message([0], point(8.5, 0.15)), [2], "right of the space")
     expect(matcher, Message([0], point(-8.5, -7.5)), [], "outside the space and outside the box")
@@ -111,12 +127,17 @@ def check_ranges_over_many_cells_report_a_pair_once(method: str) -> None:
     for box in (EVERYWHERE, (-5.0, -5.0, 5.0, 5.0), (0.1, 0.1, 0.9, 0.9)):
         got = answers(matcher, [Message(list(range(5)), box)])[0]
         assert len(got) == len(set(got)), f"a pair came twice for range {box}"
-    assert len(answers(matcher, [Message(list(range(5)), (-5.0, -5.0, 5.0, 5.0))])[0]) == 400, "a range over all finds all"
+    assert len(answers(matcher, [Message(list(range(5)), (-5.0, -5.0, 5.0, 5.0))])[0]) == 400, (
+        "a range over all finds all"
+    )
 
 
 def check_extreme_coordinates_work(method: str) -> None:
     huge = 1.7e308
-    subscriptions = [Subscription(1, [0], (-huge, -huge, huge, huge)), Subscription(2, [0], (huge, huge, huge, huge))]
+    subscriptions = [
+        Subscription(1, [0], (-huge, -huge, huge, huge)),
+        Subscription(2, [0], (huge, huge, huge, huge)),
+    ]
     subscriptions.append(Subscription(3, [0], (5e-324, 5e-324, 1e-300, 1e-300)))
     messages = [Message([0], point(v, v)) for v in (huge, -huge, 0.0, -0.0, 5e-324, 1e-300, 1.1e-300)]
     expect_as_brute(method, subscriptions, messages + [Message([0], (-huge, -huge, huge, huge))])

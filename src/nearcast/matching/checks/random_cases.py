@@ -1,4 +1,4 @@
-"""Seeded random subscriptions and messages. `tiny` draws boxes and terms from small pools, so that collisions happen."""
+"""Seeded random subscriptions and messages. `tiny` draws boxes and terms from small pools, so that they collide."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def tiny_subscriptions(seed: int, n: int, first_id: int = 0) -> list[Subscriptio
     made = []
     for i in range(n):
         terms = sorted(set(rng.integers(0, 4, int(rng.integers(0, 4))).tolist()))
-        not_terms = sorted(set(rng.integers(0, 4, int(rng.integers(0, 3)) * int(rng.random() < 0.3)).tolist()) - set(terms))
+        not_terms = sorted(
+            set(rng.integers(0, 4, int(rng.integers(0, 3)) * int(rng.random() < 0.3)).tolist()) - set(terms)
+        )
         made.append(Subscription(first_id + i, terms, _TINY_BOXES[int(rng.integers(len(_TINY_BOXES)))], not_terms))
     return made
 
@@ -59,6 +61,9 @@ def tiny_messages(seed: int, n: int) -> list[Message]:
     rng = np.random.default_rng(seed)
     places = _TINY_POINTS + _TINY_BOXES
     return [
-        Message(sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist())), places[int(rng.integers(len(places)))])
+        Message(
+            sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist())),
+            places[int(rng.integers(len(places)))],
+        )
         for _ in range(n)
     ]

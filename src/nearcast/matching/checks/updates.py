@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, expect, expect_equal, insert, point
+from nearcast.matching.checks.cases import (
+    EVERYWHERE,
+    Message,
+    Subscription,
+    answers,
+    built,
+    expect,
+    expect_equal,
+    insert,
+    point,
+)
 from nearcast.matching.checks.cases import remove as remove_ids
-from nearcast.matching.checks.random_cases import random_messages, random_subscriptions, tiny_messages, tiny_subscriptions
+from nearcast.matching.checks.random_cases import (
+    random_messages,
+    random_subscriptions,
+    tiny_messages,
+    tiny_subscriptions,
+)
 
 _CENTRE = point(0.5, 0.5)
 _BOX = (0.25, 0.25, 0.75, 0.75)
@@ -104,5 +119,8 @@ def check_memory_stays_bounded_under_replacement(method: str) -> None:
     matcher = built(method, subscriptions)
     full = matcher.nbytes
     for seed in range(8):
-        insert(matcher, [s._replace(id=old.id) for s, old in zip(random_subscriptions(seed, 500), subscriptions, strict=True)])
+        insert(
+            matcher,
+            [s._replace(id=old.id) for s, old in zip(random_subscriptions(seed, 500), subscriptions, strict=True)],
+        )
     assert matcher.nbytes < 4 * full + 100_000, f"from {full} to {matcher.nbytes} bytes by replacing alone"
