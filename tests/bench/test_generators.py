@@ -140,9 +140,9 @@ def test_words_of_one_topic_occur_together_more_often_than_by_chance():
 
 def test_places_crowd_in_clusters():
     def busiest_tenth(workload: Workload) -> float:
-        boxes = MadeUp(workload).sources(np.arange(N)).boxes
+        boxes = MadeUp(workload).sources(np.arange(2_000)).boxes
         cells = np.bincount((boxes[:, 0] * 9.999).astype(int) * 10 + (boxes[:, 1] * 9.999).astype(int), minlength=100)
-        return float(np.sort(cells)[-10:].sum() / N)
+        return float(np.sort(cells)[-10:].sum() / 2_000)
 
     assert busiest_tenth(SMALL) > 0.4
     assert busiest_tenth(SMALL.but(background=1.0)) < 0.2

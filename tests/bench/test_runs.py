@@ -168,7 +168,7 @@ def toy_result(times: dict[str, list[float]]) -> Result:
             "messages": 10,
             "work": {"nodes": 10, "candidates": 20, "matches": 5},
             "digest": "",
-            "rounds_cpu_s": rounds,
+            "rounds_cpu_s": {"10": rounds},
             "singles_cpu_us": [1.0, 9.0, 2.0],
         }
         for name, rounds in times.items()
@@ -199,10 +199,28 @@ def test_figures_are_medians_and_ratios_against_the_best_other_or_a_baseline():
         figures(result, "absent")
 
 
+def test_methods_are_compared_on_the_messages_that_both_had():
+    """The slow one had two messages, cheap ones by chance: over all ten, the fast one looks only twice as fast."""
+    result = toy_result({"fast": [5e-5], "slow": []})
+    fast, slow = result.runs[0]["groups"]["short-point"]
+    fast["rounds_cpu_s"]["2"] = [1e-6]
+    slow |= {"messages": 2, "rounds_cpu_s": {"2": [2e-5]}}
+    lines = figures(result)
+    assert [line.batch_us for line in lines] == pytest.approx([5.0, 10.0])
+    assert [line.ratio for line in lines] == pytest.approx([20.0, 0.05])
+
+
+def test_a_slow_method_gets_fewer_messages_and_the_others_are_timed_on_those_too():
+    settings = Settings(rounds=2, budget_s=1e-9, singles=0, updates=0)
+    records = run_case(METHODS, TOY.but(messages=40, groups=["short-point"]), settings)["groups"]["short-point"]
+    assert [record["messages"] for record in records] == [1, 1, 1]
+    assert all(list(record["rounds_cpu_s"]) == ["1"] for record in records)
+
+
 def test_reports_say_where_when_and_what():
     text = markdown_report(toy_result({"fast": [1e-5], "slow": [8e-5]}), "slow")
     assert "commit abc" in text and "'slow'" in text
-    assert "| A, 100 subscriptions, tokens 2 | short-point | fast | 1.00 | 8× | 2.00 | 9.00 |" in text
+    assert "| A, 100 subscriptions, tokens 2 | short-point | fast | 10 | 1.00 | 8× | 2.00 | 9.00 |" in text
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(screen_report(toy_result({"keyword-first": [1e-5]})))
     shown = console.export_text()
@@ -285,7 +303,7 @@ def test_sweeps_come_by_name_or_from_a_file(tmp_path):
 def test_readings_are_summed_up_rightly():
     assert median([3, 1, 2]) == 2 and median([]) is None
     assert percentile(list(range(1, 101)), 0.99) == 99 and percentile([5], 0.99) == 5 and percentile([], 0.5) is None
-    assert messages_within(1.0, 10, 0.001, 1_000) == 100
+    assert messages_within(1.0, 10, 0.001, 1_000) == 63
     assert messages_within(1.0, 10, 5.0, 1_000) == 1
     assert messages_within(1.0, 10, 0.0, 1_000) == 1_000
     result, took = timed(sum, range(1_000))

@@ -80,9 +80,7 @@ def test_every_sort_of_file_goes_in_and_out(folder: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("method", sorted(info.name for info in nc.methods()))
-def test_chunks_and_threads_change_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, method: str
-) -> None:
+def test_chunks_and_threads_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.setattr(match_module, "CHUNK", 1)
     arguments = ("match", "subs.parquet", "messages.parquet", "--method", method, "--out", "out.csv")
     for threads in ("1", "2", "5"):
@@ -147,10 +145,7 @@ def test_bad_rows_stop_the_run_and_name_themselves(folder: Path) -> None:
 def test_skipped_rows_are_told_or_kept(folder: Path) -> None:
     write_table(_with_a_bad_row(), "bad.parquet")
     done = run("match", "subs.parquet", "bad.parquet", "--on-bad", "skip", "--out", "out.csv")
-    assert (
-        done.exit_code == 0
-        and "1 bad rows left out, the first in messages, row 3, column 'lat'" in done.stderr
-    )
+    assert done.exit_code == 0 and "1 bad rows left out, the first in messages, row 3, column 'lat'" in done.stderr
     wrong = SUBSCRIPTIONS.set_column(1, "expression", pa.array(["(a", "", "NOT pizza", "pizza"]))
     write_table(wrong, "wrong.parquet")
     told = succeed("match", "wrong.parquet", "bad.parquet", "--rejects", "rejects.jsonl", "--out", "out.csv")
@@ -164,15 +159,11 @@ def test_skipped_rows_are_told_or_kept(folder: Path) -> None:
 
 
 def _with_a_bad_row() -> pa.Table:
-    return pa.concat_tables(
-        [MESSAGES, pa.table({"id": [40], "text": ["far out"], "lon": [0.0], "lat": [95.0]})]
-    )
+    return pa.concat_tables([MESSAGES, pa.table({"id": [40], "text": ["far out"], "lon": [0.0], "lat": [95.0]})])
 
 
 def test_an_expression_is_refused_in_one_line_too(folder: Path) -> None:
-    write_table(
-        SUBSCRIPTIONS.set_column(1, "expression", pa.array(["a AND (b", "", "", ""])), "wrong.parquet"
-    )
+    write_table(SUBSCRIPTIONS.set_column(1, "expression", pa.array(["a AND (b", "", "", ""])), "wrong.parquet")
     line = refused("match", "wrong.parquet", "messages.parquet")
     assert "row 0, column 'expression'" in line and "a AND (b" in line and "^" not in line
 
@@ -203,9 +194,7 @@ def test_bad_input_is_refused_in_one_line(folder: Path, arguments: tuple[str, ..
     assert Path("full/mine.txt").read_text() == "keep me"
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--threads", "0"), ("--on-bad", "shrug"), ("--nonsense",), ("third.csv",)]
-)
+@pytest.mark.parametrize("arguments", [("--threads", "0"), ("--on-bad", "shrug"), ("--nonsense",), ("third.csv",)])
 def test_bad_usage_has_exit_code_2(folder: Path, arguments: tuple[str, ...]) -> None:
     done = run("match", "subs.parquet", "messages.parquet", *arguments)
     assert done.exit_code == 2 and done.stderr and "Traceback" not in done.stderr

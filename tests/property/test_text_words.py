@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.text.analyser import Analyser
 from nearcast.text.batch_words import words_of_array
+from nearcast.text.plain_table import HARD, TABLE_SIZE, plain_table
 from nearcast.text.words import normal_form, words
 
 EXAMPLES = settings(max_examples=60 if JIT_DISABLED else 300, deadline=None)
@@ -59,6 +60,15 @@ def test_every_character_behaves_between_others_as_the_definition_says(fold_acce
     characters = [chr(point) for point in points if not 0xD800 <= point < 0xE000]
     batch = [text for c in characters for text in (f"a{c}B 1{c}2", f"#{c}#a {c}")]
     assert by_batch(batch, fold_accents) == [words(text, fold_accents) for text in batch]
+
+
+@pytest.mark.parametrize("fold_accents", [False, True])
+def test_no_plain_character_grows_by_more_than_half(fold_accents: bool) -> None:
+    """The batch allots one and a half times the bytes of its texts."""
+    table = plain_table(fold_accents)
+    for point in range(TABLE_SIZE):
+        if not table[point] & HARD:
+            assert 2 * len(chr(table[point] >> 8).encode()) <= 3 * len(chr(point).encode())
 
 
 @EXAMPLES

@@ -27,7 +27,9 @@ def number(value: float | None) -> str:
 
 
 def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}×" if value >= 100 else f"{value:.2g}×"
+    if value is None:
+        return "-"
+    return "<0.01×" if value < 0.01 else f"{value:.0f}×" if value >= 100 else f"{value:.2g}×"
 
 
 def label_of(value: Any) -> str:
@@ -41,6 +43,7 @@ def label_of(value: Any) -> str:
 
 _METHOD = Column("method", lambda line: line.method)
 _TIMES = (
+    Column("of", lambda line: f"{line.messages:,}"),
     Column("µs", lambda line: number(line.batch_us)),
     Column("ratio", lambda line: _times(line.ratio)),
     Column("single", lambda line: number(line.single_us)),
@@ -78,8 +81,7 @@ def screen_report(result: Result, baseline: str | None = None) -> Group:
 
 
 def _screen_table(title: str, lines: Sequence[Figures], columns: Sequence[Column]) -> Table:
-    gap = 1 if _TABLE in columns else 2  # within 80 characters
-    table = Table(title=title, title_justify="left", box=None, padding=(0, gap, 0, 0))
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for column in columns:
         table.add_column(column.title, justify="left" if column is _METHOD else "right", no_wrap=True)
     for line in lines:
@@ -132,7 +134,7 @@ def _reading(result: Result, baseline: str | None) -> str:
     """How to read the figures, and what is not there."""
     against = f"'{baseline}'" if baseline else "the best other method"
     said = (
-        "CPU time per message, in a batch and (single, p99) one call each; "
+        "µs of CPU time per message, in a batch of so many and (single, p99) one call each; "
         f"ratio = time of {against} / own time; compared = candidates; "
         "bytes per subscription beyond the stored rows. All methods found the same pairs."
     )

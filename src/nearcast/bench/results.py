@@ -64,11 +64,17 @@ def figures(result: Result, baseline: str | None = None) -> list[Figures]:
     lines = []
     for run in result.runs:
         for group, records in run["groups"].items():
-            times = {record["method"]: _batch_us(record) for record in records}
-            if baseline is not None and baseline not in times:
-                raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(times)}")
-            lines += [_line(run, group, record, _ratio(record["method"], times, baseline)) for record in records]
+            names = [record["method"] for record in records]
+            if baseline is not None and baseline not in names:
+                raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(names)}")
+            for own in records:
+                others = [other for other in records if _is_compared(other["method"], own["method"], baseline)]
+                lines.append(_line(run, group, own, _ratio(own, others)))
     return lines
+
+
+def _is_compared(other: str, own: str, baseline: str | None) -> bool:
+    return other != own if baseline is None else other == baseline
 
 
 def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float | None) -> Figures:
@@ -103,16 +109,22 @@ def _of(records: list[dict[str, Any]], method: str) -> dict[str, Any]:
     return next((record for record in records if record["method"] == method), {})
 
 
-def _batch_us(record: dict[str, Any]) -> float | None:
-    middle = median(record["rounds_cpu_s"])
-    return None if middle is None or not record["messages"] else middle / record["messages"] * 1e6
+def _batch_us(record: dict[str, Any], messages: int | None = None) -> float | None:
+    """Over all of its messages, or over the first so many."""
+    n = record["messages"] if messages is None else messages
+    middle = median(record["rounds_cpu_s"].get(str(n), []))
+    return None if middle is None or not n else middle / n * 1e6
 
 
-def _ratio(method: str, times: dict[str, float | None], baseline: str | None) -> float | None:
-    others = [baseline] if baseline is not None else [name for name in times if name != method]
-    against = [time for name in others if (time := times[name]) is not None]
-    own = times[method]
-    return min(against) / own if against and own else None
+def _ratio(own: dict[str, Any], others: list[dict[str, Any]]) -> float | None:
+    """The time of the best of the others / own time, pair by pair on the messages that both had."""
+    ratios = []
+    for other in others:
+        shared = min(own["messages"], other["messages"])
+        mine, theirs = _batch_us(own, shared), _batch_us(other, shared)
+        if mine and theirs:
+            ratios.append(theirs / mine)
+    return min(ratios, default=None)
 
 
 def _update_us(record: dict[str, Any], which: str) -> float | None:

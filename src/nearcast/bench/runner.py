@@ -147,7 +147,7 @@ def _build_all(
         method = make_method(name, store, workload.geometry, {})
         _, took = timed_all_threads(method.build, rows)
         built[name] = method
-        measured.append({"method": name, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": method.nbytes})
+        measured.append({"method": name, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
     return built, measured
 
 
@@ -164,16 +164,19 @@ def _run_group(
         records[name] = {
             "method": name,
             "messages": batches[name].size,
-            "work": work._asdict(),
+            "work": {what: int(count) for what, count in work._asdict().items()},
             "digest": digest(found[name]),
-            "rounds_cpu_s": [],
+            "rounds_cpu_s": {},  # by number of messages: its own, and those of slower methods
             "singles_cpu_us": [],
         }
     require_agreement(found, what)
+    sizes = sorted({batch.size for batch in batches.values()})
     for _ in range(settings.rounds):
-        for name, method in methods.items():
-            _, took = timed(method.match, batches[name])
-            records[name]["rounds_cpu_s"].append(took.cpu_s)
+        for size in sizes:
+            for name, method in methods.items():
+                if size <= batches[name].size:
+                    _, took = timed(method.match, batches[name].part(0, size))
+                    records[name]["rounds_cpu_s"].setdefault(str(size), []).append(took.cpu_s)
     _run_singles(methods, batches, settings, records)
     return list(records.values()), max(found.values(), key=lambda hits: len(hits.starts))
 

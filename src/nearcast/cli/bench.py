@@ -35,9 +35,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
     sweep: Annotated[
         str | None, typer.Option(help="See `nearcast bench sweeps`; or a .toml file. [default: quick]")
     ] = None,
-    workload: Annotated[
-        str | None, typer.Option(help=f"One workload in place of a sweep: {WORKLOADS}.")
-    ] = None,
+    workload: Annotated[str | None, typer.Option(help=f"One workload in place of a sweep: {WORKLOADS}.")] = None,
     methods: Annotated[
         str | None, typer.Option(metavar="NAME,...", help="Which. [default: the sweep's, or all but auto]")
     ] = None,
@@ -52,9 +50,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
         Path | None,
         typer.Option("--from", metavar="MESSAGES", help="Draw from this table of messages in lon/lat."),
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="How often each batch is matched; the median counts.")
-    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="How often each batch is matched; the median counts.")] = None,
     budget: Annotated[
         float | None,
         typer.Option(help="CPU seconds for each method and group; slow ones get fewer messages."),
@@ -153,9 +149,7 @@ def _chosen(sweep: str | None, workload: str | None, sizes: dict[str, int | None
         return single_case(changed(find_workload(workload), sizes), (), Settings())
     for name, value in sizes.items():
         if value is not None:
-            raise InvalidInput(
-                f"--{name} belongs to --workload; a sweep has its own sizes, which --scale changes"
-            )
+            raise InvalidInput(f"--{name} belongs to --workload; a sweep has its own sizes, which --scale changes")
     return find_sweep(sweep or "quick")
 
 

@@ -118,7 +118,7 @@ def _matched(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, Any]
 
 
 def _checked(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> dict[str, Any]:
-    """Every so-manieth message once more, by comparing everything with everything."""
+    """Every nth message once more, by comparing everything with everything."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -20,16 +20,10 @@ WORKLOADS = "A, B, lonlat, skewed, or a .toml file of parameters"
 
 def generate(  # noqa: PLR0913  the options of a command are its parameters
     workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{WORKLOADS}.", show_default=False)],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.", show_default=False)],
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bytes.")] = None,
-    subscriptions: Annotated[
-        int | None, typer.Option("--subscriptions", "-n", help="How many subscriptions.")
-    ] = None,
-    messages: Annotated[
-        int | None, typer.Option("--messages", "-m", help="How many messages in each group.")
-    ] = None,
+    subscriptions: Annotated[int | None, typer.Option("--subscriptions", "-n", help="How many subscriptions.")] = None,
+    messages: Annotated[int | None, typer.Option("--messages", "-m", help="How many messages in each group.")] = None,
     source: Annotated[
         Path | None,
         typer.Option(
@@ -38,9 +32,7 @@ def generate(  # noqa: PLR0913  the options of a command are its parameters
             help="Draw from this table of messages in lon/lat: words and places are then its own.",
         ),
     ] = None,
-    licence: Annotated[
-        str | None, typer.Option(help="The licence line of --from, kept in workload.json.")
-    ] = None,
+    licence: Annotated[str | None, typer.Option(help="The licence line of --from, kept in workload.json.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Write a workload as Parquet files.

@@ -39,7 +39,7 @@ class Owners:
         self._next = grown(self._next, high, fill=NO_ROW)
         self._next[rows] = NO_ROW
         self._next[rows[:-1][~is_first[1:]]] = rows[1:][~is_first[1:]]
-        return rows[~is_first | np.append(~is_first[1:], False)]
+        return np.asarray(rows[~is_first | np.append(~is_first[1:], False)])
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """All rows of these ids, each once; ids must not repeat. Unknown ids give none."""

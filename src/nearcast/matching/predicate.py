@@ -26,9 +26,9 @@ def mark_terms(marks, messages, message, value):  # type: ignore[no-untyped-def]
 @kernel
 def has_all_terms(rows, row, marks):  # type: ignore[no-untyped-def]
     """Whether each positive term of the row is marked."""
-    first = rows.offsets[row]
+    terms, first = rows.terms, rows.offsets[row]
     for k in range(first, first + rows.n_terms[row]):
-        if marks[rows.terms[k]] == 0:
+        if marks[terms[k]] == 0:
             return False
     return True
 
@@ -46,8 +46,8 @@ def has_any_not_term(rows, row, marks):  # type: ignore[no-untyped-def]
 @kernel
 def box_overlaps(rows, row, box):  # type: ignore[no-untyped-def]
     """Whether the row's closed box and the message's closed box share a point."""
-    own = rows.boxes[row]
-    return own[0] <= box[2] and own[2] >= box[0] and own[1] <= box[3] and own[3] >= box[1]
+    own = rows.boxes
+    return own[row, 0] <= box[2] and own[row, 2] >= box[0] and own[row, 1] <= box[3] and own[row, 3] >= box[1]
 
 
 @kernel

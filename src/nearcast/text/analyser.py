@@ -86,7 +86,7 @@ class Analyser:
         return values.filter(is_kept), n_kept_before[starts]
 
     def _stemmed_array(self, values: pa.Array) -> pa.Array:
-        """Distinct tokens are stemmed once: in real texts they are a tenth of all."""
+        """Distinct tokens are stemmed once: in real texts they are under a tenth of all."""
         assert self.stem is not None
         coded = values.dictionary_encode()
         stems = pa.array(_stemmed(coded.dictionary.to_pylist(), self.stem), pa.string())

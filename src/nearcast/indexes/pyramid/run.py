@@ -209,12 +209,19 @@ def _put(run, entry, box, tag):  # type: ignore[no-untyped-def]
 
 @kernel
 def coarse_mask(box):  # type: ignore[no-untyped-def]
+    """One bit for each of the 8 x 8 coarse cells that a row overlaps."""
+    x0, y0, x1, y1 = edges_of(box)
+    return coarse_cells(x0, y0, x1, y1)
+
+
+@kernel
+def coarse_cells(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
     """One bit for each of the 8 x 8 coarse cells that a mapped box overlaps."""
-    left, low, right, high = cells_of(box, COARSE)
-    line = (np.uint64(2) << np.uint64(right)) - (np.uint64(1) << np.uint64(left))
+    shift = BITS - COARSE
+    line = (np.uint64(2) << np.uint64(x1 >> shift)) - (np.uint64(1) << np.uint64(x0 >> shift))
     mask = np.uint64(0)
-    for row in range(low, high + 1):
-        mask |= line << np.uint64(8 * row)
+    for row in range(y0 >> shift, (y1 >> shift) + 1):
+        mask |= line << np.uint64(row << COARSE)
     return mask
 
 

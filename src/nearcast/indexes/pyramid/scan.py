@@ -7,68 +7,56 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import WIDTH, all_set, lowest_bit, prefetch
-from nearcast.indexes.pyramid.lanes import BITS, TOPS, edges_of, mapped, overlaps_surely, packed, place_word
-from nearcast.indexes.pyramid.run import MANY, ROW, cells_of, coarse_mask, first_of, length_of, levels_of
+from nearcast.indexes.pyramid.lanes import BITS, TOPS, lane, mapped, overlaps_surely, place_word
+from nearcast.indexes.pyramid.run import COARSE, FINEST, MANY, ROW, coarse_cells, first_of, length_of, levels_of
 from nearcast.matching.predicate import box_overlaps
 
 _TERM = np.uint64(0x7FFF_FFFF)
-_WHOLE = -1  # the cell of a plain list: none
 
 
-class Lists(NamedTuple):
-    """The lists that a message reads."""
+class Desk(NamedTuple):
+    """Where a message is worked on; made once a batch."""
 
-    starts: np.ndarray  # int64[...]
-    stops: np.ndarray  # int64[...]
-    cells: np.ndarray  # int64[...]  level << 40 | row << 20 | column of the cell, or _WHOLE
+    marks: np.ndarray  # uint64[...]  a bit for each term of the message
+    lists: np.ndarray  # int64[room,2]  first and last+1 entry of each list to scan; or a cell, before its list is known
+    place: np.ndarray  # int64[4]  the message's box, mapped
 
 
 @kernel
 def match_run(run, store, messages, marks, starts):  # type: ignore[no-untyped-def]
-    """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at.
-
-    A message takes three steps, each over all of its terms, so that the cache misses of a step overlap: the nodes of
-    its terms (most are skipped by their mask), the cells of crowded terms, the entries. Each step asks for the memory
-    of the next.
-    """
+    """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at."""
     out = np.empty(1024, np.int32)
-    lists = Lists(np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64))
-    crowds = np.empty(256, np.uint64)
+    longest = 1
+    for m in range(len(starts) - 1):
+        longest = max(longest, messages.term_starts[m + 1] - messages.term_starts[m])
+    desk = Desk(marks, np.empty((longest * (FINEST + 1), 2), np.int64), np.empty(4, np.int64))
     n = nodes = seen = 0
     for m in range(len(starts) - 1):
-        place = mapped_place(run, messages.boxes[m])
         set_bits(marks, messages, m)
-        crowds, lists, n_crowds, n_lists = _lists_of_terms(run, messages, m, place, (crowds, lists))
-        lists, n_lists = _lists_of_crowds(run, crowds[:n_crowds], place, lists, n_lists)
-        for k in range(n_lists):
-            size = lists.stops[k] - lists.starts[k]
-            out = with_room(out, n, size)
-            n = _scan(
-                run,
-                store,
-                (marks, messages.boxes[m], place),
-                (lists.starts[k], lists.stops[k], lists.cells[k]),
-                out,
-                n,
-            )
-            seen += size
+        if map_place(run, messages.boxes, m, desk.place):
+            n_lists, n_seen = point_lists(run, messages, m, desk)
+            out = with_room(out, n, n_seen)
+            n = scan_lists(run, store, messages.boxes[m], desk, n_lists, out, n)
+        else:
+            out, n, n_lists, n_seen = scan_range(run, store, messages, m, desk, out, n)
         nodes += n_lists
+        seen += n_seen
         clear_bits(marks, messages, m)
         starts[m + 1] = n
     return out[:n], nodes, seen
 
 
 @kernel
-def mapped_place(run, box):  # type: ignore[no-untyped-def]
-    """A message's box as a row's word: R of the place itself."""
-    x0, y0 = mapped(run.x_knots, box[0]), mapped(run.y_knots, box[1])
-    x1, y1 = x0, y0
-    if box[2] != box[0] or box[3] != box[1]:
-        x1, y1 = mapped(run.x_knots, box[2]), mapped(run.y_knots, box[3])
-    flip = (1 << BITS) - 1
-    return packed(x0, y0, flip - x1, flip - y1)
+def map_place(run, boxes, m, place):  # type: ignore[no-untyped-def]
+    """Map a message's box; return whether it is a point."""
+    place[0], place[1] = mapped(run.x_knots, boxes[m, 0]), mapped(run.y_knots, boxes[m, 1])
+    if boxes[m, 2] == boxes[m, 0] and boxes[m, 3] == boxes[m, 1]:
+        place[2], place[3] = place[0], place[1]
+        return True
+    place[2], place[3] = mapped(run.x_knots, boxes[m, 2]), mapped(run.y_knots, boxes[m, 3])
+    return False
 
 
 @kernel
@@ -85,117 +73,70 @@ def clear_bits(marks, messages, message):  # type: ignore[no-untyped-def]
         marks[messages.terms[k] >> 6] = 0
 
 
-@kernel
+@inline_kernel
 def has_bit(marks, term):  # type: ignore[no-untyped-def]
     return (marks[np.int64(term >> np.uint64(6))] >> (term & np.uint64(63))) & np.uint64(1)
 
 
 @kernel
-def _lists_of_terms(run, messages, message, place, room):  # type: ignore[no-untyped-def]
-    """The plain lists, and where the crowded terms are, that a message must look at."""
-    crowds, lists = room
-    first, stop = messages.term_starts[message], messages.term_starts[message + 1]
-    crowds = with_room(crowds, 0, stop - first)
-    lists = roomy(lists, 0, stop - first)
-    mask = coarse_mask(place)
-    n_crowds = n_lists = 0
-    for k in range(first, stop):
-        term = messages.terms[k]
-        if term >= len(run.nodes) or run.nodes[term, 0] & mask == 0:
-            continue
-        where = run.nodes[term, 1]
-        if levels_of(where) == 0:
-            lists.starts[n_lists] = first_of(where)
-            lists.stops[n_lists] = first_of(where) + length_of(where)
-            lists.cells[n_lists] = _WHOLE
-            prefetch(run.boxes, lists.starts[n_lists])
-            n_lists += 1
-        else:
-            crowds[n_crowds] = where
-            n_crowds += 1
-            ask_for_cells(run, where, place)
-    return crowds, lists, n_crowds, n_lists
+def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
+    """Write the lists that a point must look at to the desk; return how many, and how many entries they have.
 
-
-@kernel
-def ask_for_cells(run, where, place):  # type: ignore[no-untyped-def]
-    """Prefetch the starts of the first cell that a place needs on each level."""
-    levels, first, level = levels_of(where), first_of(where), 0
-    while levels >> level:
-        if (levels >> level) & 1:
-            left, low, _, _ = cells_of(place, level)
-            prefetch(run.starts, first + (low << level) + left)
-            first += (1 << (2 * level)) + 1
-        level += 1
-
-
-@kernel
-def roomy(lists, used, extra):  # type: ignore[no-untyped-def]
-    """Lists with room for `extra` more."""
-    if used + extra <= len(lists.starts):
-        return lists
-    return Lists(
-        with_room(lists.starts, used, extra),
-        with_room(lists.stops, used, extra),
-        with_room(lists.cells, used, extra),
-    )
-
-
-@kernel
-def _lists_of_crowds(run, crowds, place, lists, n):  # type: ignore[no-untyped-def]
-    """The cells that the place overlaps, on each level in use of each crowded term; empty cells are left out."""
-    for where in crowds:
-        levels, first, level = levels_of(where), first_of(where), 0
-        while levels >> level:
-            if (levels >> level) & 1:
-                left, low, right, high = cells_of(place, level)
-                lists = roomy(lists, n, (right - left + 1) * (high - low + 1))
-                for row in range(low, high + 1):
-                    for column in range(left, right + 1):
-                        cell = first + (row << level) + column
-                        lists.starts[n] = run.starts[cell]
-                        lists.stops[n] = run.starts[cell + 1]
-                        lists.cells[n] = (level << 40) | (row << 20) | column
-                        prefetch(run.boxes, lists.starts[n])
-                        n += 1 if lists.stops[n] > lists.starts[n] else 0
-                first += (1 << (2 * level)) + 1
-            level += 1
-    return lists, n
-
-
-@kernel
-def _scan(run, store, message, entries, out, n):  # type: ignore[no-untyped-def]
-    """Write the rows of one list that hold to out[n:]; return the new n. Eight boxes are tested at a time."""
-    marks, box, place = message
-    start, stop, cell = entries
-    word = place_word(*edges_of(place))
-    is_range = cell != _WHOLE and (box[2] != box[0] or box[3] != box[1])
-    for first in range(start, stop, WIDTH):
-        bits = all_set(run.boxes, first, word, TOPS) & ((1 << min(WIDTH, stop - first)) - 1)
-        while bits:
-            k = first + lowest_bit(bits)
-            bits &= bits - 1
-            tag = run.tags[k]
-            if has_bit(marks, (tag >> np.uint64(32)) & _TERM) and (
-                not is_range or is_first_cell(run.boxes[k], place, cell)
-            ):
-                row = np.int64(tag & ROW)
-                if overlaps_surely(word - run.boxes[k]) or box_overlaps(store, row, box):
-                    if tag & MANY == 0 or has_all_bits(store, row, marks):
-                        out[n] = row
-                        n += 1
-    return n
-
-
-@kernel
-def is_first_cell(box, place, cell):  # type: ignore[no-untyped-def]
-    """Whether this is the cell in which the two mapped boxes begin to overlap: a row in many cells is reported there
-    alone.
+    Two steps, each over all terms, so that their cache misses overlap: the nodes (most are skipped by their mask), then the
+    cells of crowded terms. Each asks for the memory that the next one reads.
     """
-    x0, y0, _, _ = edges_of(box)
-    left, low, _, _ = edges_of(place)
-    shift = BITS - (cell >> 40)
-    return (max(x0, left) >> shift) == (cell & 0xFFFFF) and (max(y0, low) >> shift) == ((cell >> 20) & 0xFFFFF)
+    nodes, cells, terms, lists = run.nodes, run.starts, messages.terms, desk.lists
+    x, y = desk.place[0], desk.place[1]
+    bit = np.uint64(((y >> (BITS - COARSE)) << COARSE) + (x >> (BITS - COARSE)))
+    n_lists, waiting = 0, len(lists)
+    seen = 0
+    for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
+        term = terms[k]
+        if term >= len(nodes) or (nodes[term, 0] >> bit) & np.uint64(1) == 0:
+            continue
+        first, levels = first_of(nodes[term, 1]), levels_of(nodes[term, 1])
+        if levels == 0:
+            size = length_of(nodes[term, 1])
+            prefetch(run.boxes, first)
+            lists[n_lists, 0], lists[n_lists, 1] = first, first + size
+            n_lists, seen = n_lists + 1, seen + size
+        while levels:
+            level = lowest_bit(levels)
+            levels &= levels - 1
+            waiting -= 1  # cells wait at the far end of the desk
+            lists[waiting, 0] = first + ((y >> (BITS - level)) << level) + (x >> (BITS - level))
+            prefetch(cells, lists[waiting, 0])
+            first += (1 << (2 * level)) + 1
+    for k in range(waiting, len(lists)):
+        start, stop = np.int64(cells[lists[k, 0]]), np.int64(cells[lists[k, 0] + 1])
+        prefetch(run.boxes, start)
+        prefetch(run.tags, start)
+        lists[n_lists, 0], lists[n_lists, 1] = start, stop
+        n_lists += 1 if stop > start else 0
+        seen += stop - start
+    return n_lists, seen
+
+
+@kernel
+def scan_lists(run, store, box, desk, n_lists, out, n):  # type: ignore[no-untyped-def]
+    """Write the rows of these lists that hold to out[n:]; return the new n."""
+    # Arrays are taken out of their tuples once: in the loop, each access would count references, 80 ns an entry.
+    boxes, tags, marks, lists = run.boxes, run.tags, desk.marks, desk.lists
+    word = place_word(desk.place[0], desk.place[1], desk.place[2], desk.place[3])
+    for k in range(n_lists):
+        stop = lists[k, 1]
+        for first in range(lists[k, 0], stop, WIDTH):
+            bits = all_set(boxes, first, word, TOPS) & ((1 << min(WIDTH, stop - first)) - 1)
+            while bits:
+                entry = first + lowest_bit(bits)
+                bits &= bits - 1
+                tag = tags[entry]
+                if has_bit(marks, (tag >> np.uint64(32)) & _TERM):
+                    if overlaps_surely(word - boxes[entry]) or box_overlaps(store, np.int64(tag & ROW), box):
+                        if tag & MANY == 0 or has_all_bits(store, np.int64(tag & ROW), marks):
+                            out[n] = tag & ROW
+                            n += 1
+    return n
 
 
 @kernel
@@ -206,3 +147,57 @@ def has_all_bits(store, row, marks):  # type: ignore[no-untyped-def]
         if has_bit(marks, np.uint64(store.terms[k])) == 0:
             return False
     return True
+
+
+@kernel
+def scan_range(run, store, messages, message, desk, out, n):  # type: ignore[no-untyped-def]
+    """For a message with a range: scan every cell that it overlaps; return (out, n, lists read, entries looked at)."""
+    left, low, right, high = desk.place[0], desk.place[1], desk.place[2], desk.place[3]
+    mask = coarse_cells(left, low, right, high)
+    box = messages.boxes[message]
+    n_lists = seen = 0
+    for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
+        term = messages.terms[k]
+        if term >= len(run.nodes) or run.nodes[term, 0] & mask == 0:
+            continue
+        where = run.nodes[term, 1]
+        first, levels = first_of(where), levels_of(where)
+        if levels == 0:
+            out = with_room(out, n, length_of(where))
+            n = scan_cell(run, store, box, desk, (first, first + length_of(where), 0, 0, 0), out, n)
+            n_lists, seen = n_lists + 1, seen + length_of(where)
+        while levels:
+            level = lowest_bit(levels)
+            levels &= levels - 1
+            shift = BITS - level
+            for row in range(low >> shift, (high >> shift) + 1):
+                for column in range(left >> shift, (right >> shift) + 1):
+                    start = np.int64(run.starts[first + (row << level) + column])
+                    stop = np.int64(run.starts[first + (row << level) + column + 1])
+                    out = with_room(out, n, stop - start)
+                    n = scan_cell(run, store, box, desk, (start, stop, level, column, row), out, n)
+                    n_lists, seen = n_lists + 1, seen + stop - start
+            first += (1 << (2 * level)) + 1
+    return out, n, n_lists, seen
+
+
+@kernel
+def scan_cell(run, store, box, desk, cell, out, n):  # type: ignore[no-untyped-def]
+    """Scan one cell for a range. A row in many cells is reported by the one where the two boxes begin to overlap."""
+    start, stop, level, column, row = cell
+    boxes, tags, marks, left, low = run.boxes, run.tags, desk.marks, desk.place[0], desk.place[1]
+    word = place_word(left, low, desk.place[2], desk.place[3])
+    shift = BITS - level
+    for first in range(start, stop, WIDTH):
+        bits = all_set(boxes, first, word, TOPS) & ((1 << min(WIDTH, stop - first)) - 1)
+        while bits:
+            entry = first + lowest_bit(bits)
+            bits &= bits - 1
+            x, y = max(lane(boxes[entry], 0), left) >> shift, max(lane(boxes[entry], 1), low) >> shift
+            tag = tags[entry]
+            if x == column and y == row and has_bit(marks, (tag >> np.uint64(32)) & _TERM):
+                if overlaps_surely(word - boxes[entry]) or box_overlaps(store, np.int64(tag & ROW), box):
+                    if tag & MANY == 0 or has_all_bits(store, np.int64(tag & ROW), marks):
+                        out[n] = tag & ROW
+                        n += 1
+    return n
