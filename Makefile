@@ -39,6 +39,7 @@ tests: setup docs warmup
 
 docs: setup
 	$(BIN)/nearcast methods --markdown docs/methods.md
+	$(BIN)/nearcast docs --out docs/command-line.md
 
 warmup: setup
 	$(BIN)/nearcast warmup
@@ -53,9 +54,10 @@ soak: setup warmup
 coverage: setup
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
 
-# The same suite with every array access checked (its own cache: the flag is not part of Numba's key).
+# The same suite with every array access checked.
 boundscheck: setup
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba-boundscheck $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
+	NUMBA_BOUNDSCHECK=1 $(BIN)/nearcast warmup
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
 
 clean:
 	rm -rf $(VENV) .cache build dist demo-output

@@ -211,10 +211,24 @@ def test_methods_are_compared_on_the_messages_that_both_had():
 
 
 def test_a_slow_method_gets_fewer_messages_and_the_others_are_timed_on_those_too():
-    settings = Settings(rounds=2, budget_s=1e-9, singles=0, updates=0)
-    records = run_case(METHODS, TOY.but(messages=40, groups=["short-point"]), settings)["groups"]["short-point"]
-    assert [record["messages"] for record in records] == [1, 1, 1]
-    assert all(list(record["rounds_cpu_s"]) == ["1"] for record in records)
+    class Slow(Brute):
+        name = "slow"
+
+        def match(self, messages):
+            for _ in range(20):
+                super().match(messages)
+            return super().match(messages)
+
+    settings = Settings(rounds=2, budget_s=0.02, singles=0, updates=0)
+    workload = TOY.but(messages=40, groups=["short-point"])
+    try:
+        slow, fast = run_case(["slow", "keyword-first"], workload, settings)["groups"]["short-point"]
+    finally:
+        del REGISTRY["slow"]
+    assert 1 <= slow["messages"] < fast["messages"] <= 40
+    assert list(slow["rounds_cpu_s"]) == [str(slow["messages"])]
+    assert list(fast["rounds_cpu_s"]) == [str(slow["messages"]), str(fast["messages"])]
+    assert all(len(rounds) == 2 for rounds in fast["rounds_cpu_s"].values())
 
 
 def test_reports_say_where_when_and_what():

@@ -108,9 +108,7 @@ def test_range_messages_that_meet_a_circle_meet_its_boxes(
 
 @BUDGET
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(0, 2 * math.pi))
-def test_no_point_of_a_planar_circle_escapes_its_box(
-    x: float, y: float, radius: float, bearing: float
-) -> None:
+def test_no_point_of_a_planar_circle_escapes_its_box(x: float, y: float, radius: float, bearing: float) -> None:
     circle = CircleRegion(x, y, radius, planar=True)
     bearings = np.array([0, math.pi / 2, math.pi, 3 * math.pi / 2, bearing])
     px, py = x + radius * np.cos(bearings), y + radius * np.sin(bearings)
@@ -126,9 +124,7 @@ Ring = list[tuple[int, int]]
 @st.composite
 def stars(draw: st.DrawFn) -> Ring:
     """A simple polygon: corners sorted by angle round a centre that is no corner."""
-    corners = draw(
-        st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), min_size=3, max_size=8, unique=True)
-    )
+    corners = draw(st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), min_size=3, max_size=8, unique=True))
     by_angle = {math.atan2(y - 0.3, x - 0.4): (x, y) for x, y in corners}
     return [by_angle[angle] for angle in sorted(by_angle)]
 
@@ -166,9 +162,7 @@ def edges_meet(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int], d: tu
 def meets_box(ring: Ring, box: tuple[int, int, int, int]) -> bool:
     x0, y0, x1, y1 = box
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
-    if any(x0 <= x <= x1 and y0 <= y <= y1 for x, y in ring) or any(
-        holds_point(ring, corner) for corner in corners
-    ):
+    if any(x0 <= x <= x1 and y0 <= y <= y1 for x, y in ring) or any(holds_point(ring, corner) for corner in corners):
         return True
     return any(edges_meet(a, b, c, d) for a, b in edges(ring) for c, d in edges(corners))
 
@@ -241,9 +235,7 @@ def test_the_distance_to_a_polygon_is_good_to_a_millimetre(x: float, y: float) -
 @given(st.data())
 def test_a_shape_table_answers_as_its_regions_do(data: st.DataObject) -> None:
     circles = st.builds(CircleRegion, st.integers(-6, 6), st.integers(-6, 6), st.integers(0, 900))
-    polygons = (
-        stars().filter(has_area).map(region_of).filter(lambda region: isinstance(region, PolygonRegion))
-    )
+    polygons = stars().filter(has_area).map(region_of).filter(lambda region: isinstance(region, PolygonRegion))
     table, live = ShapeTable(LONLAT), dict[int, Region]()
     for region in data.draw(st.lists(circles | polygons | st.none(), min_size=1, max_size=12)):
         if region is not None:
@@ -259,8 +251,6 @@ def test_a_shape_table_answers_as_its_regions_do(data: st.DataObject) -> None:
     assert len(table) == len(live)
     numbers = data.draw(st.lists(st.sampled_from(sorted(live)), max_size=12)) if live else []
     places = np.array([data.draw(small_boxes) for _ in numbers], np.float64).reshape(-1, 4)
-    expected = [
-        bool(live[number].overlaps(place[None])[0]) for number, place in zip(numbers, places, strict=True)
-    ]
+    expected = [bool(live[number].overlaps(place[None])[0]) for number, place in zip(numbers, places, strict=True)]
     assert table.overlaps(np.array(numbers, np.int32), places).tolist() == expected
     assert all(table.region(number) == region for number, region in live.items())

@@ -22,9 +22,7 @@ Ring = list[tuple[int, int]]
 
 @st.composite
 def stars(draw: st.DrawFn) -> Ring:
-    corners = draw(
-        st.lists(st.tuples(st.integers(-40, 40), st.integers(-60, 60)), min_size=3, max_size=8, unique=True)
-    )
+    corners = draw(st.lists(st.tuples(st.integers(-40, 40), st.integers(-60, 60)), min_size=3, max_size=8, unique=True))
     by_angle = {math.atan2(y - 0.3, x - 0.4): (x, y) for x, y in corners}
     ring = [by_angle[angle] for angle in sorted(by_angle)]
     return ring if draw(st.booleans()) else ring[::-1]
@@ -45,12 +43,8 @@ X, Y = (axis.ravel() for axis in np.meshgrid(np.arange(-42.5, 43, 3.0), np.arang
 
 
 @BUDGET
-@given(
-    stars(), st.integers(-9, 9).map(lambda tens: 180 + 10 * tens), st.sampled_from([-360, 0]), st.booleans()
-)
-def test_moving_a_polygon_over_the_seam_moves_what_it_holds(
-    ring: Ring, shift: int, turn: int, jumps: bool
-) -> None:
+@given(stars(), st.integers(-9, 9).map(lambda tens: 180 + 10 * tens), st.sampled_from([-360, 0]), st.booleans())
+def test_moving_a_polygon_over_the_seam_moves_what_it_holds(ring: Ring, shift: int, turn: int, jumps: bool) -> None:
     flat = shapely.Polygon(ring) if len(ring) >= 3 else shapely.Polygon()
     assume(flat.is_valid and flat.area > 0)
     moved = [(x + shift + turn, y) for x, y in ring]
@@ -71,12 +65,7 @@ def test_moving_a_polygon_over_the_seam_moves_what_it_holds(
 @given(stars())
 def test_jumping_rings_are_split_as_the_antimeridian_package_splits_them(ring: Ring) -> None:
     flat = shapely.Polygon(ring) if len(ring) >= 3 else shapely.Polygon()
-    assume(
-        flat.is_valid
-        and flat.area > 0
-        and flat.bounds[0] < 0 < flat.bounds[2]
-        and all(x != 0 for x, _ in ring)
-    )
+    assume(flat.is_valid and flat.area > 0 and flat.bounds[0] < 0 < flat.bounds[2] and all(x != 0 for x, _ in ring))
     jumping = [(wrapped(x + 180), y) for x, y in ring]
     theirs = antimeridian.fix_polygon(shapely.Polygon(jumping), fix_winding=True, great_circle=False)
     assume(theirs.is_valid)

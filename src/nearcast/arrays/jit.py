@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
-import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
+from nearcast.arrays.kernel_cache import settle_cache
 
-__all__ = ["JIT_DISABLED", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
+CACHE = settle_cache(Path(__file__).parents[1])
+
+import numba  # noqa: E402  it reads its settings when it is imported
+import numpy as np  # noqa: E402
+from llvmlite import ir  # noqa: E402
+from numba import types  # noqa: E402
+from numba.extending import intrinsic  # noqa: E402
+
+__all__ = ["CACHE", "JIT_DISABLED", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 

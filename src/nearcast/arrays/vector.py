@@ -29,12 +29,24 @@ def plain_lowest_bit(bits: int) -> int:
     return (int(bits) & -int(bits)).bit_length() - 1
 
 
+def plain_count_bits(bits: int) -> int:
+    """How many bits are set."""
+    return int(bits).bit_count()
+
+
+def plain_store_word(array: np.ndarray, at: int, word: Any) -> None:
+    """Write the eight bytes of a word, lowest first, to array[at : at + 8] (uint8), wherever `at` is."""
+    for k in range(8):
+        array[at + k] = (int(word) >> (8 * k)) & 255
+
+
 def plain_prefetch(array: np.ndarray, at: int) -> None:
     """Ask for the cache line of array[at]; may name a place past the end."""
 
 
 if JIT_DISABLED:
     all_set, lowest_bit, prefetch = kernel(plain_all_set), kernel(plain_lowest_bit), kernel(plain_prefetch)
+    count_bits, store_word = kernel(plain_count_bits), kernel(plain_store_word)
 else:
     _VECTOR = ir.VectorType(ir.IntType(64), WIDTH)
 
@@ -67,6 +79,22 @@ else:
         return types.int64(types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
+    def _count_bits(typingctx, bits):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.ctpop(args[0])
+
+        return types.int64(types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _store_word(typingctx, array, at, word):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            address = _address(context, builder, signature.args[0], args[0], args[1])
+            builder.store(args[2], builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, types.uint64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
     def _prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             byte = ir.IntType(8).as_pointer()
@@ -90,5 +118,37 @@ else:
         return _lowest_bit(bits)
 
     @kernel
+    def count_bits(bits):  # type: ignore[no-untyped-def]
+        return _count_bits(bits)
+
+    @kernel
+    def store_word(array, at, word):  # type: ignore[no-untyped-def]
+        _store_word(array, at, word)
+
+    @kernel
     def prefetch(array, at):  # type: ignore[no-untyped-def]
         _prefetch(array, at)
+
+
+# For each byte, the positions of its bits that are set, lowest first, as the bytes of a word.
+_POSITIONS = np.array(
+    [sum(k << (8 * i) for i, k in enumerate(k for k in range(8) if byte >> k & 1)) for byte in range(256)], np.uint64
+)
+_EVERY_BYTE = np.uint64(0x0101_0101_0101_0101)
+CHUNK = 256
+
+
+@kernel
+def passing(words, span, minuend, mask, out):  # type: ignore[no-untyped-def]
+    """Where (minuend - word) & mask == mask in words[span]: positions from the span's start, as bytes; return how many.
+
+    A span has CHUNK words at most; `out` (uint8) has room for 8 more. No branch depends on the words: eight positions
+    are written for each eight words, and as many kept as pass.
+    """
+    start, stop = span
+    n = 0
+    for first in range(start, stop, WIDTH):
+        bits = all_set(words, first, minuend, mask) & ((1 << min(WIDTH, stop - first)) - 1)
+        store_word(out, n, _POSITIONS[bits] + np.uint64(first - start) * _EVERY_BYTE)
+        n += count_bits(bits)
+    return n

@@ -136,7 +136,8 @@ def _reading(result: Result, baseline: str | None) -> str:
     said = (
         "µs of CPU time per message, in a batch of so many and (single, p99) one call each; "
         f"ratio = time of {against} / own time; compared = candidates; "
-        "bytes per subscription beyond the stored rows. All methods found the same pairs."
+        "bytes per subscription beyond the stored rows. "
+        "On the messages that they had in common all methods found the same pairs."
     )
     left_out = {f"{name} ({reason})" for run in result.runs for name, reason in run["left_out"].items()}
     return f"{said} Left out: {'; '.join(sorted(left_out))}." if left_out else said

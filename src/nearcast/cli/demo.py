@@ -47,9 +47,7 @@ class Delivery(NamedTuple):
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report and the tables go.")] = Path(
-        "demo-output"
-    ),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report and the tables go.")] = Path("demo-output"),
     n_drawn: Annotated[int, typer.Option("--subscriptions", min=0, hidden=True)] = 20_000,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
@@ -163,9 +161,7 @@ def counts_of(done: Demo) -> dict[int, int]:
     """Deliveries of each wish."""
     import pyarrow.compute as pc
 
-    counted = {
-        row["values"]: row["counts"] for row in pc.value_counts(done.matches["subscription"]).to_pylist()
-    }
+    counted = {row["values"]: row["counts"] for row in pc.value_counts(done.matches["subscription"]).to_pylist()}
     return {wish.id: counted.get(wish.id, 0) for wish in WISHES}
 
 

@@ -56,9 +56,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     messages: Annotated[
         Path, typer.Argument(metavar="MESSAGES", help="Table (.parquet, .csv, .jsonl).", show_default=False)
     ],
-    method: Annotated[
-        str | None, typer.Option(help="Index method; see `nearcast methods`. [default: auto]")
-    ] = None,
+    method: Annotated[str | None, typer.Option(help="Index method; see `nearcast methods`. [default: auto]")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the matches to .parquet, .csv or .jsonl.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Cores to match with.")] = 1,
     on_bad: Annotated[
@@ -70,9 +68,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     ] = None,
     space: Annotated[
         str | None,
-        typer.Option(
-            metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"
-        ),
+        typer.Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
     ] = None,
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the method; may be repeated.")
@@ -94,9 +90,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
       nearcast match index tuesday.csv --out tuesday.parquet
     """
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
-    request = Request(
-        subscriptions, method, _space(space), _options(option or []), "skip" if skip else "raise"
-    )
+    request = Request(subscriptions, method, _space(space), _options(option or []), "skip" if skip else "raise")
     for target in (out, rejects):
         _check_ending(target)
     with progress(quiet=as_json) as shown:
@@ -164,9 +158,7 @@ def _index(request: Request) -> Index:
 
     if not _is_index(request.subscriptions):
         method = request.method or "auto"
-        return build_index(
-            request.subscriptions, method, None, request.space, on_bad=request.on_bad, **request.options
-        )
+        return build_index(request.subscriptions, method, None, request.space, on_bad=request.on_bad, **request.options)
     if request.method or request.space or request.options:
         raise InvalidInput(
             f"{request.subscriptions} is a saved index: its method, space and options are fixed; "
@@ -210,9 +202,7 @@ def _together(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.T
     return pa.concat_tables(named)
 
 
-def _summary(
-    index: Index, n_messages: int, n_pairs: int, n_rejects: int, laps: dict[str, float]
-) -> dict[str, Any]:
+def _summary(index: Index, n_messages: int, n_pairs: int, n_rejects: int, laps: dict[str, float]) -> dict[str, Any]:
     work = index.stats
     return {
         "method": index.method,

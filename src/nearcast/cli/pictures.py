@@ -29,9 +29,7 @@ def pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
         f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(
             messages, matches
         ),
-        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(
-            messages
-        ),
+        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(messages),
     }
 
 
@@ -63,9 +61,7 @@ def _outlines() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name and outline of each wish that is bound to a place."""
     for wish in WISHES:
         if wish.region.startswith("circle"):
-            x, y, km = (
-                float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(",")
-            )
+            x, y, km = (float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(","))
             angles = np.linspace(0, 2 * np.pi, 200)
             radius = km / KM_PER_DEGREE
             yield wish.name, x + radius * LON_PER_LAT * np.cos(angles), y + radius * np.sin(angles)
@@ -119,9 +115,7 @@ def _words(messages: pa.Table) -> bytes:
     axes = figure.add_subplot()
     axes.loglog(ranks, counts, ".", markersize=4, color=_BAR)
     for rank in (1, 4, 16, 64, 256):
-        spelt = next(
-            (k for k in range(rank, len(names)) if names[k - 1].isalpha()), None
-        )  # not a house number
+        spelt = next((k for k in range(rank, len(names)) if names[k - 1].isalpha()), None)  # not a house number
         if spelt is not None:
             at = (spelt, counts[spelt - 1])
             axes.annotate(names[spelt - 1], at, (6, 6), textcoords="offset points", color=_INK)

@@ -11,9 +11,7 @@ from nearcast.cli.console import progress, show
 
 
 def warmup(
-    methods: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Only these. [default: all]")
-    ] = None,
+    methods: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these. [default: all]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compile every kernel, in one process, into the cache on disk.
@@ -37,6 +35,8 @@ def warmup(
 
 def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
     """Warm up with a progress bar: seconds by part."""
+    from nearcast.arrays.jit import CACHE
+    from nearcast.arrays.kernel_cache import forget_old_states
     from nearcast.engine.warm_up import parts_of, warm_up
 
     seconds: dict[str, float] = {}
@@ -45,4 +45,5 @@ def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
         for name, taken in warm_up(names):
             seconds[name] = taken
             shown.advance(task)
+    forget_old_states(CACHE)
     return seconds

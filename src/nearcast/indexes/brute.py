@@ -55,11 +55,13 @@ class Brute(Method):
 @kernel
 def _match(rows, messages, marks, starts):  # type: ignore[no-untyped-def]
     out = np.empty(1024, np.int32)
+    flags = rows.flags
     n = 0
     for m in range(len(starts) - 1):
+        box = messages.boxes[m]
         mark_terms(marks, messages, m, 1)
-        for row in range(len(rows.flags)):
-            if rows.flags[row] & FLAG_LIVE and row_holds(rows, row, marks, messages.boxes[m]):
+        for row in range(len(flags)):
+            if flags[row] & FLAG_LIVE and row_holds(rows, row, marks, box):
                 out = with_room(out, n, 1)
                 out[n] = row
                 n += 1

@@ -72,7 +72,7 @@ class Matcher:
         own, termless = self._divided(rows)
         if len(termless):
             self.termless.insert(termless)
-        if self.store.live > self.method.rebuild_growth * self._rows_at_build:
+        if self._rows_at_build == 0 or self.store.live > self.method.rebuild_growth * self._rows_at_build:
             self._build()
         elif len(own):
             self.method.insert(own)

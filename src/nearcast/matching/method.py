@@ -46,6 +46,8 @@ class Method(ABC):
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
     rebuild_growth: ClassVar[float] = 4.0
     """Built anew, with fresh term frequencies, once it holds this many times the rows of its last build."""
+    checked_with: ClassVar[tuple[str, ...]] = ("",)
+    """Options that the checks run with, each like "crowded=2 young=8": whatever takes another path belongs here."""
     known_gaps: ClassVar[dict[str, str]] = {}
     """Checks that it cannot pass yet, each with the reason: expected to fail, and failing loudly once they pass."""
 

@@ -194,17 +194,27 @@ def _remove(lists, rows):  # type: ignore[no-untyped-def]
 @kernel
 def scan_list(lists, which, store, marks, box, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of one list that hold to out[n:]; return (out, n), out being larger where it had to be."""
-    # Arrays are taken out of their tuple once: in the loop, each access would count references.
-    pivots, rows = lists.pivots, lists.rows
     first = lists.offsets[which]
     out = with_room(out, n, lists.counts[which] + 1)
     stop = _overlapping(lists.boxes, first, first + lists.counts[which], box, out, n)
+    stop = _marked(lists.pivots, first, marks, out, n, stop)
     for j in range(n, stop):
-        k = first + out[j]
-        if (pivots[k] < 0 or marks[pivots[k]] != 0) and row_holds(store, rows[k], marks, box):
-            out[n] = rows[k]
+        row = lists.rows[first + out[j]]
+        if row_holds(store, row, marks, box):
+            out[n] = row
             n += 1
     return out, n
+
+
+@kernel
+def _marked(pivots, first, marks, out, n, stop):  # type: ignore[no-untyped-def]
+    """Keep those of out[n:stop] whose pivot is marked, or who have none; return the new stop."""
+    for j in range(n, stop):
+        pivot = pivots[first + out[j]]
+        if pivot < 0 or marks[pivot] != 0:
+            out[n] = out[j]
+            n += 1
+    return n
 
 
 @kernel

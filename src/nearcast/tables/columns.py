@@ -14,11 +14,12 @@ from nearcast.model import NO_TIME
 from nearcast.tables.faults import Faults
 
 
-def require(table: pa.Table, name: str, what: str) -> None:
-    if name not in table.column_names:
-        raise InvalidInput(
-            f"{what} need a column '{name}'; there are {', '.join(table.column_names) or 'none'}", column=name
-        )
+def require_one(table: pa.Table, names: tuple[str, ...], what: str) -> None:
+    """One of these columns must be there, if only with nulls: a misspelt name must not silently mean "no words"."""
+    if not set(names) & set(table.column_names):
+        wanted = " or ".join(f"'{name}'" for name in names)
+        there = ", ".join(table.column_names) or "none"
+        raise InvalidInput(f"{what} need a column {wanted}; there are {there}", column=names[0])
 
 
 def column(table: pa.Table, name: str) -> pa.Array | None:
@@ -64,7 +65,7 @@ def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
 
 def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
     """The id column as int64; missing, fractional, too large and repeated ids are faults."""
-    require(table, "id", what)
+    require_one(table, ("id",), what)
     values = column(table, "id")
     if values is None:
         faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number")

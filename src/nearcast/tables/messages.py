@@ -12,7 +12,7 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.model import MessageBatch
-from nearcast.tables.columns import ids_of, strings_of, times_of, tokens_of
+from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
@@ -47,6 +47,7 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tupl
 
 def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:
     """list<string>: `tokens` where they are given, else the words of `text`."""
+    require_one(table, ("text", "tokens"), "messages")
     tokens = tokens_of(table, faults)
     text = strings_of(table, "text")
     if text is None:

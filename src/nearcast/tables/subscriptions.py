@@ -15,7 +15,7 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
 from nearcast.model import MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, RowBatch
-from nearcast.tables.columns import ids_of, strings_of, times_of, tokens_of
+from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
 from nearcast.tables.places import boxes_of
@@ -53,6 +53,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "subscriptions")
+    require_one(table, ("tokens", "expression"), "subscriptions")
     kinds = _kinds(table, faults)
     regions = _regions(table, dialect.space, faults)
     elsewhere = np.zeros(table.num_rows, bool)

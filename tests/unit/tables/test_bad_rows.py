@@ -128,6 +128,7 @@ def test_a_kind_that_the_method_does_not_serve_is_refused(kind: str) -> None:
     [
         ({"tokens": [["a"]], "x": [0.0], "y": [0.0]}, "need a column 'id'"),
         ({"id": [1], "tokens": [["a"]]}, "no place"),
+        ({"id": [1], "token": [["a"]], "x": [0.0], "y": [0.0]}, "need a column 'tokens' or 'expression'; there are id"),
         ({"id": [1], "tokens": [3], "x": [0.0], "y": [0.0]}, "list of strings"),
         ({"id": [1], "expression": [3], "x": [0.0], "y": [0.0]}, "must hold text"),
     ],
@@ -161,6 +162,11 @@ def test_unreadable_numbers_and_times_are_bad_rows() -> None:
         index.match({"id": [1], "text": ["a"], "x": ["east"], "y": ["1.5"]})
     with pytest.raises(InvalidInput, match="'noon' is no time"):
         index.match({"id": [1], "text": ["a"], "x": [2.0], "y": [3.0], "time": ["noon"]})
+
+
+def test_messages_without_a_text_column_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="messages need a column 'text' or 'tokens'; there are id, body, x, y"):
+        build_index([subscription(id=1)]).match({"id": [1], "body": ["a"], "x": [2.0], "y": [3.0]})
 
 
 def test_on_bad_takes_two_words_only() -> None:

@@ -160,7 +160,9 @@ MESSAGE_SCHEMA = pa.schema(
 def test_times_of_any_unit_and_zone_mean_the_same_instant() -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     index = nc.build_index(
-        pa.table({"id": [1], "x": [0.0], "y": [0.0], "expires": pa.array([noon], pa.timestamp("us", "UTC"))})
+        pa.table(
+            {"id": [1], "tokens": [[]], "x": [0.0], "y": [0.0], "expires": pa.array([noon], pa.timestamp("us", "UTC"))}
+        )
     )
     for column, expected in [
         (pa.array([noon], pa.timestamp("s", "UTC")), 0),
@@ -172,7 +174,7 @@ def test_times_of_any_unit_and_zone_mean_the_same_instant() -> None:
         (pa.array([None], pa.timestamp("ms")), 1),
         (pa.array([noon.date()]), 1),
     ]:
-        table = pa.table({"id": [1], "x": [0.0], "y": [0.0], "time": column})
+        table = pa.table({"id": [1], "text": ["a"], "x": [0.0], "y": [0.0], "time": column})
         assert index.match(table).num_rows == expected, column
 
 
@@ -182,7 +184,14 @@ def test_empty_tables_work() -> None:
     assert nc.build_index(SUBSCRIPTIONS).match(MESSAGES.slice(0, 0)).num_rows == 0
     assert (
         index.match(
-            pa.table({"id": pa.array([], pa.null()), "x": pa.array([], pa.null()), "y": pa.array([], pa.null())})
+            pa.table(
+                {
+                    "text": pa.array([], pa.null()),
+                    "id": pa.array([], pa.null()),
+                    "x": pa.array([], pa.null()),
+                    "y": pa.array([], pa.null()),
+                }
+            )
         ).num_rows
         == 0
     )

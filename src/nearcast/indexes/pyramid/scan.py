@@ -8,7 +8,7 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
-from nearcast.arrays.vector import WIDTH, all_set, lowest_bit, prefetch
+from nearcast.arrays.vector import CHUNK, lowest_bit, passing, prefetch
 from nearcast.indexes.pyramid.lanes import BITS, TOPS, lane, mapped, overlaps_surely, place_word
 from nearcast.indexes.pyramid.run import COARSE, FINEST, MANY, ROW, coarse_cells, first_of, length_of, levels_of
 from nearcast.matching.predicate import box_overlaps
@@ -17,35 +17,56 @@ _TERM = np.uint64(0x7FFF_FFFF)
 
 
 class Desk(NamedTuple):
-    """Where a message is worked on; made once a batch."""
+    """Where a message is prepared; made once a batch."""
 
-    marks: np.ndarray  # uint64[...]  a bit for each term of the message
     lists: np.ndarray  # int64[room,2]  first and last+1 entry of each list to scan; or a cell, before its list is known
     place: np.ndarray  # int64[4]  the message's box, mapped
+    spots: np.ndarray  # uint8[CHUNK + 8]  positions that pass, while a list is scanned
+    counts: np.ndarray  # int64[2]  how many lists, and how many entries they have; lists -1 for a range
 
 
 @kernel
-def match_run(run, store, messages, marks, starts):  # type: ignore[no-untyped-def]
-    """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at."""
-    out = np.empty(1024, np.int32)
+def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-untyped-def]
+    """Fill starts; return the rows that hold (in `out` if they fit), how many lists were read and how many entries.
+
+    While a message is scanned, the memory that the next one needs is on its way: it was prepared, and asked for, before.
+    """
     longest = 1
     for m in range(len(starts) - 1):
         longest = max(longest, messages.term_starts[m + 1] - messages.term_starts[m])
-    desk = Desk(marks, np.empty((longest * (FINEST + 1), 2), np.int64), np.empty(4, np.int64))
+    desk, next_desk = new_desk(longest), new_desk(longest)
     n = nodes = seen = 0
-    for m in range(len(starts) - 1):
-        set_bits(marks, messages, m)
-        if map_place(run, messages.boxes, m, desk.place):
-            n_lists, n_seen = point_lists(run, messages, m, desk)
-            out = with_room(out, n, n_seen)
-            n = scan_lists(run, store, messages.boxes[m], desk, n_lists, out, n)
-        else:
-            out, n, n_lists, n_seen = scan_range(run, store, messages, m, desk, out, n)
-        nodes += n_lists
-        seen += n_seen
-        clear_bits(marks, messages, m)
-        starts[m + 1] = n
+    for m in range(-1, len(starts) - 1):
+        if m + 1 < len(starts) - 1:
+            prepare(run, messages, m + 1, next_desk)
+        if m >= 0:
+            set_bits(marks, messages, m)
+            if desk.counts[0] >= 0:
+                out = with_room(out, n, desk.counts[1] + 1)
+                n = scan_lists(run, store, messages.boxes[m], desk, marks, out, n)
+            else:
+                out, n = scan_range(run, store, (messages, m), desk, marks, out, n)
+            nodes += desk.counts[0]
+            seen += desk.counts[1]
+            clear_bits(marks, messages, m)
+            starts[m + 1] = n
+        desk, next_desk = next_desk, desk
     return out[:n], nodes, seen
+
+
+@kernel
+def new_desk(longest):  # type: ignore[no-untyped-def]
+    lists = np.empty((longest * (FINEST + 1), 2), np.int64)
+    return Desk(lists, np.empty(4, np.int64), np.empty(CHUNK + 8, np.uint8), np.zeros(2, np.int64))
+
+
+@kernel
+def prepare(run, messages, message, desk):  # type: ignore[no-untyped-def]
+    """Map the place; for a point, find its lists."""
+    if map_place(run, messages.boxes, message, desk.place):
+        desk.counts[0], desk.counts[1] = point_lists(run, messages, message, desk)
+    else:
+        desk.counts[0] = -1
 
 
 @kernel
@@ -118,25 +139,28 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan_lists(run, store, box, desk, n_lists, out, n):  # type: ignore[no-untyped-def]
+def scan_lists(run, store, box, desk, marks, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of these lists that hold to out[n:]; return the new n."""
     # Arrays are taken out of their tuples once: in the loop, each access would count references, 80 ns an entry.
-    boxes, tags, marks, lists = run.boxes, run.tags, desk.marks, desk.lists
+    boxes, tags, lists, spots = run.boxes, run.tags, desk.lists, desk.spots
     word = place_word(desk.place[0], desk.place[1], desk.place[2], desk.place[3])
-    for k in range(n_lists):
-        stop = lists[k, 1]
-        for first in range(lists[k, 0], stop, WIDTH):
-            bits = all_set(boxes, first, word, TOPS) & ((1 << min(WIDTH, stop - first)) - 1)
-            while bits:
-                entry = first + lowest_bit(bits)
-                bits &= bits - 1
-                tag = tags[entry]
-                if has_bit(marks, (tag >> np.uint64(32)) & _TERM):
-                    if overlaps_surely(word - boxes[entry]) or box_overlaps(store, np.int64(tag & ROW), box):
-                        if tag & MANY == 0 or has_all_bits(store, np.int64(tag & ROW), marks):
-                            out[n] = tag & ROW
-                            n += 1
+    for k in range(desk.counts[0]):
+        for first in range(lists[k, 0], lists[k, 1], CHUNK):
+            for i in range(passing(boxes, (first, min(first + CHUNK, lists[k, 1])), word, TOPS, spots)):
+                tag, difference = tags[first + spots[i]], word - boxes[first + spots[i]]
+                out[n] = tag & ROW
+                is_marked = has_bit(marks, (tag >> np.uint64(32)) & _TERM)
+                if (tag & MANY == 0) & overlaps_surely(difference):
+                    n += np.int64(is_marked)  # a sum, not a branch: one second term in ten is missing, at random
+                elif is_marked and row_holds_exactly(store, np.int64(tag & ROW), marks, box):
+                    n += 1
     return n
+
+
+@kernel
+def row_holds_exactly(store, row, marks, box):  # type: ignore[no-untyped-def]
+    """The exact predicate, on marks of one bit a term."""
+    return box_overlaps(store, row, box) and has_all_bits(store, row, marks)
 
 
 @kernel
@@ -150,13 +174,14 @@ def has_all_bits(store, row, marks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan_range(run, store, messages, message, desk, out, n):  # type: ignore[no-untyped-def]
-    """For a message with a range: scan every cell that it overlaps; return (out, n, lists read, entries looked at)."""
+def scan_range(run, store, message, desk, marks, out, n):  # type: ignore[no-untyped-def]
+    """For a message with a range: scan every cell that it overlaps; return (out, n)."""
+    messages, m = message
     left, low, right, high = desk.place[0], desk.place[1], desk.place[2], desk.place[3]
     mask = coarse_cells(left, low, right, high)
-    box = messages.boxes[message]
+    box = messages.boxes[m]
     n_lists = seen = 0
-    for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
+    for k in range(messages.term_starts[m], messages.term_starts[m + 1]):
         term = messages.terms[k]
         if term >= len(run.nodes) or run.nodes[term, 0] & mask == 0:
             continue
@@ -164,7 +189,9 @@ def scan_range(run, store, messages, message, desk, out, n):  # type: ignore[no-
         first, levels = first_of(where), levels_of(where)
         if levels == 0:
             out = with_room(out, n, length_of(where))
-            n = scan_cell(run, store, box, desk, (first, first + length_of(where), 0, 0, 0), out, n)
+            n = scan_cell(
+                run, store, box, (desk.place, desk.spots, marks), (first, first + length_of(where), 0, 0, 0), out, n
+            )
             n_lists, seen = n_lists + 1, seen + length_of(where)
         while levels:
             level = lowest_bit(levels)
@@ -175,29 +202,30 @@ def scan_range(run, store, messages, message, desk, out, n):  # type: ignore[no-
                     start = np.int64(run.starts[first + (row << level) + column])
                     stop = np.int64(run.starts[first + (row << level) + column + 1])
                     out = with_room(out, n, stop - start)
-                    n = scan_cell(run, store, box, desk, (start, stop, level, column, row), out, n)
+                    n = scan_cell(
+                        run, store, box, (desk.place, desk.spots, marks), (start, stop, level, column, row), out, n
+                    )
                     n_lists, seen = n_lists + 1, seen + stop - start
             first += (1 << (2 * level)) + 1
-    return out, n, n_lists, seen
+    desk.counts[0], desk.counts[1] = n_lists, seen
+    return out, n
 
 
 @kernel
-def scan_cell(run, store, box, desk, cell, out, n):  # type: ignore[no-untyped-def]
+def scan_cell(run, store, box, message, cell, out, n):  # type: ignore[no-untyped-def]
     """Scan one cell for a range. A row in many cells is reported by the one where the two boxes begin to overlap."""
     start, stop, level, column, row = cell
-    boxes, tags, marks, left, low = run.boxes, run.tags, desk.marks, desk.place[0], desk.place[1]
-    word = place_word(left, low, desk.place[2], desk.place[3])
+    place, spots, marks = message
+    boxes, tags, left, low = run.boxes, run.tags, place[0], place[1]
+    word = place_word(left, low, place[2], place[3])
     shift = BITS - level
-    for first in range(start, stop, WIDTH):
-        bits = all_set(boxes, first, word, TOPS) & ((1 << min(WIDTH, stop - first)) - 1)
-        while bits:
-            entry = first + lowest_bit(bits)
-            bits &= bits - 1
-            x, y = max(lane(boxes[entry], 0), left) >> shift, max(lane(boxes[entry], 1), low) >> shift
-            tag = tags[entry]
+    for first in range(start, stop, CHUNK):
+        for i in range(passing(boxes, (first, min(first + CHUNK, stop)), word, TOPS, spots)):
+            tag, own = tags[first + spots[i]], boxes[first + spots[i]]
+            x, y = max(lane(own, 0), left) >> shift, max(lane(own, 1), low) >> shift
             if x == column and y == row and has_bit(marks, (tag >> np.uint64(32)) & _TERM):
-                if overlaps_surely(word - boxes[entry]) or box_overlaps(store, np.int64(tag & ROW), box):
-                    if tag & MANY == 0 or has_all_bits(store, np.int64(tag & ROW), marks):
-                        out[n] = tag & ROW
-                        n += 1
+                sure = (tag & MANY == 0) & overlaps_surely(word - own)
+                if sure or row_holds_exactly(store, np.int64(tag & ROW), marks, box):
+                    out[n] = tag & ROW
+                    n += 1
     return n

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 
 from nearcast.matching.checks import behaviour, exactness, nasty, updates
+from nearcast.matching.checks.cases import variants
 
 Check = Callable[[str], None]
 
@@ -20,18 +21,19 @@ def _in(module: ModuleType) -> dict[str, Check]:
 
 
 CHECKS: dict[str, Check] = _in(exactness) | _in(nasty) | _in(updates) | _in(behaviour)
-"""Each takes a method's name and raises AssertionError with the case in words."""
+"""Each takes a method, by its name and maybe options, and raises AssertionError with the case in words."""
 
 
-def run_checks(method: str) -> list[tuple[str, str | None]]:
-    """Run all checks on a method: (check, None), or (check, what went wrong)."""
-    return [(name, failure_of(check, method)) for name, check in CHECKS.items()]
+def run_checks(name: str) -> list[tuple[str, str | None]]:
+    """Run all checks on a method, with each of its options to check: (check, None), or (check, what went wrong)."""
+    return [(check_name, failure_of(check, name)) for check_name, check in CHECKS.items()]
 
 
-def failure_of(check: Check, method: str) -> str | None:
+def failure_of(check: Check, name: str) -> str | None:
     """None if the check passes. An exception of any type is a failure of the method, not of the run."""
-    try:
-        check(method)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    for variant in variants(name):
+        try:
+            check(variant)
+        except Exception as error:
+            return f"{type(error).__name__}: {error}" + (f" (with {variant})" if variant != name else "")
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
 from nearcast.matching.matcher import Matcher
+from nearcast.matching.method import find_method
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
 
 UNIT = Space(True, (0.0, 0.0, 1.0, 1.0))
@@ -74,9 +76,21 @@ def _ragged(lists: list[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(flat, np.int32), starts_of(np.array([len(terms) for terms in lists], np.int64))
 
 
+def empty(method: str) -> Matcher:
+    """A matcher with nothing in it. `method` is a name, or a name and options: "pyramid crowded=2 young=8"."""
+    name, *options = method.split()
+    pairs = (option.split("=", 1) for option in options)
+    return Matcher(name, UNIT, {key: ast.literal_eval(value) for key, value in pairs})
+
+
+def variants(name: str) -> list[str]:
+    """The method with each of the options that its class wants checked."""
+    return [f"{name} {options}".strip() for options in find_method(name).checked_with]
+
+
 def built(method: str, subscriptions: Iterable[Subscription]) -> Matcher:
     """A matcher that holds these."""
-    matcher = Matcher(method, UNIT)
+    matcher = empty(method)
     insert(matcher, subscriptions)
     return matcher
 
