@@ -179,7 +179,7 @@ def test_an_expression_is_refused_in_one_line_too(folder: Path) -> None:
         (("subs.parquet", "messages.parquet", "--option", "method=brute"), "no option of a method"),
         (("subs.parquet", "messages.parquet", "--out", "out.xlsx"), "no known ending"),
         (("subs.parquet", "messages.parquet", "--rejects", "r"), "no known ending"),
-        (("messages.parquet", "subs.parquet"), "no place"),
+        (("messages.parquet", "subs.parquet"), "need a column 'tokens' or 'expression'"),
         (("nameless.csv", "messages.parquet"), "need a column 'id'"),
         (("broken.parquet", "messages.parquet"), "cannot be read"),
         (("subs.parquet", "messages.parquet", "--save-index", "full"), "holds other files"),

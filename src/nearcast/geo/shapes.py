@@ -12,7 +12,7 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import CorruptFile
 from nearcast.geo.circle import CircleRegion, circles_overlap
-from nearcast.geo.polygon import PolygonRegion, polygons_overlap, prepare_for_points
+from nearcast.geo.polygon import PolygonRegion, polygons_overlap
 from nearcast.geo.region import Region
 from nearcast.geo.seam import with_twins
 from nearcast.geo.space import Space
@@ -31,7 +31,6 @@ class ShapeTable:
         self._circles = np.zeros((0, 3), np.float64)  # float64[n,3]  x, y, radius of circles
         self._polygons = np.zeros(0, object)  # object[n]     shapely geometry of polygons
         self._places = np.zeros(0, object)  # object[n]     the same with its twins (geo/seam.py)
-        self._prepared = np.zeros(0, np.bool_)  # bool[n]       is the place prepared?
         self._size = 0
         self._free: list[int] = []
         self._geometry_bytes = 0
@@ -58,7 +57,6 @@ class ShapeTable:
             self._geometry_bytes -= _geometry_bytes(self._polygons[number])
         self._kinds[number] = FREE
         self._polygons[number] = self._places[number] = None
-        self._prepared[number] = False
         self._free.append(number)
 
     def region(self, number: int) -> Region:
@@ -79,13 +77,12 @@ class ShapeTable:
             out[circles] = is_in
         polygons = np.flatnonzero(kinds == POLYGON)
         if len(polygons):
-            self._prepare(numbers[polygons])
             out[polygons] = polygons_overlap(self._places[numbers[polygons]], boxes[polygons])
         return out
 
     @property
     def nbytes(self) -> int:
-        columns = (self._kinds, self._circles, self._polygons, self._places, self._prepared)
+        columns = (self._kinds, self._circles, self._polygons, self._places)
         return sum(column.nbytes for column in columns) + self._geometry_bytes
 
     def header(self) -> dict[str, Any]:
@@ -126,7 +123,6 @@ class ShapeTable:
         self._circles = grown(self._circles, size)
         self._polygons = grown(self._polygons, size)  # NumPy fills new object arrays with None
         self._places = grown(self._places, size)
-        self._prepared = grown(self._prepared, size, False)
         self._size = size
 
     def _put_polygon(self, number: int, geometry: shapely.Geometry) -> None:
@@ -138,14 +134,6 @@ class ShapeTable:
     def _check_live(self, number: int) -> None:
         if not 0 <= number < self._size or self._kinds[number] == FREE:
             raise LookupError(f"no shape has the number {number}")
-
-    def _prepare(self, numbers: np.ndarray) -> None:
-        fresh = numbers[~self._prepared[numbers]]
-        for number in np.unique(fresh).tolist():
-            place = self._places[number]
-            if place is not None:  # discarded meanwhile
-                prepare_for_points(place)
-                self._prepared[number] = True
 
 
 def _geometry_bytes(geometry: shapely.Geometry) -> int:

@@ -29,7 +29,7 @@ class Desk(NamedTuple):
 def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-untyped-def]
     """Fill starts; return the rows that hold (in `out` if they fit), how many lists were read and how many entries.
 
-    While a message is scanned, the memory that the next one needs is on its way: it was prepared, and asked for, before.
+    While a message is scanned, the memory that the next one needs is on its way: that one was prepared before.
     """
     longest = 1
     for m in range(len(starts) - 1):
@@ -103,8 +103,8 @@ def has_bit(marks, term):  # type: ignore[no-untyped-def]
 def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
     """Write the lists that a point must look at to the desk; return how many, and how many entries they have.
 
-    Two steps, each over all terms, so that their cache misses overlap: the nodes (most are skipped by their mask), then the
-    cells of crowded terms. Each asks for the memory that the next one reads.
+    Two steps, each over all terms, so that their cache misses overlap: the nodes (most are skipped by their mask), then
+    the cells of crowded terms. Each asks for the memory that the next one reads.
     """
     nodes, cells, terms, lists = run.nodes, run.starts, messages.terms, desk.lists
     x, y = desk.place[0], desk.place[1]
