@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.geo.space import Space
 from nearcast.matching.matcher import Matcher
 from nearcast.matching.method import find_method
-from nearcast.model import NO_TIME, MessageBatch, Work
+from nearcast.model import MessageBatch, Work
 from nearcast.storage import load_index, save_index
 from nearcast.tables import Dialect, OnBad, Subscriptions, matches_table, read_messages, read_subscriptions
 from nearcast.text.analyser import Analyser
@@ -76,12 +77,11 @@ class Index:
 
     def match_one(self, tokens: Iterable[str], x: float, y: float) -> np.ndarray:
         """The sorted ids of the subscriptions that one message at a point concerns."""
-        known = {self._vocabulary.term(token) for token in tokens}
-        terms = np.array(sorted(known - {-1}), np.int32)
-        starts = np.array([0, len(terms)], np.int64)
-        place = np.array([[x, y, x, y]], np.float64)
-        message = MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
-        return self._matcher.match(message).ids
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise InvalidInput(f"the place ({x}, {y}) is not finite")
+        known = set(map(self._vocabulary.term, tokens))
+        known.discard(-1)
+        return self._matcher.match_one(np.array(sorted(known), np.int32), x, y)
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""

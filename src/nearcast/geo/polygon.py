@@ -21,7 +21,7 @@ MAX_BOXES = 8
 """A polygon of many islands gets at most this many boxes: each box is one more row in every index."""
 
 # GEOS builds parts of a polygon's index when they are first needed, unguarded: without the lock, threads that shared a
-# polygon crashed the process in 1 of about 20 runs of the test for it, even when each polygon was prepared under a lock.
+# polygon crashed the process in 1 of 20 runs of the test for it, even when each polygon was prepared under a lock.
 _geos_lock = threading.Lock()
 
 
@@ -93,7 +93,7 @@ def covering_boxes(places: shapely.Geometry) -> np.ndarray:
 
 
 def polygons_overlap(geometries: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """bool[n]: does geometry i share a point with box i? Geometries are prepared (indexed) when they are first asked."""
+    """bool[n]: does geometry i share a point with box i? Geometries are prepared (indexed) when first asked."""
     out = np.zeros(len(boxes), np.bool_)
     points = is_point(boxes)
     ranges = ~points

@@ -25,7 +25,7 @@ from nearcast.model import Hits, MessageBatch, Work
 class KeywordFirst(Method):
     name = "keyword-first"
     paper = "baseline"
-    in_auto = True
+    cost_ns = (60.0, 2.2)
     effort_ceiling = 0.1
 
     def __init__(self, store: RowStore, space: Space) -> None:

@@ -26,7 +26,7 @@ from nearcast.model import Hits, MessageBatch, Work
 class SpatialFirst(Method):
     name = "spatial-first"
     paper = "baseline"
-    in_auto = True
+    cost_ns = (100.0, 3.0)
     effort_ceiling = 0.2
 
     def __init__(self, store: RowStore, space: Space) -> None:

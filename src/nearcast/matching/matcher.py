@@ -21,9 +21,10 @@ from nearcast.matching.predicate import FLAG_CHAINED
 from nearcast.matching.spatial_lists import SpatialLists
 from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined, owners_sorted, verified
-from nearcast.model import MessageBatch, RowBatch, Work
+from nearcast.model import NO_TIME, MessageBatch, RowBatch, Work
 
 _SMALLEST_COMPACTION = 1024
+_NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
 
 
 class Found(NamedTuple):
@@ -128,6 +129,16 @@ class Matcher:
         for _, work in answers:
             self.stats = self.stats.plus(work)
         return _together([found for found, _ in answers])
+
+    def match_one(self, terms: np.ndarray, x: float, y: float) -> np.ndarray:
+        """The subscriptions of one message at a point, the shortest way. Terms: int32, sorted, unique, not negative."""
+        if len(terms) and terms[-1] >= self.store.n_terms:
+            terms = terms[: np.searchsorted(terms, self.store.n_terms)]
+        starts = np.array((0, len(terms)), np.int64)
+        place = np.array(((x, y, x, y),), np.float64)
+        found, work = self._match_part(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        self.stats = self.stats.plus(work)
+        return found.ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
         hits, work = self.method.match(messages)

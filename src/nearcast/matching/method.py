@@ -40,8 +40,8 @@ class Method(ABC):
     kinds: ClassVar[tuple[str, ...]] = ("match",)
     takes_termless_rows: ClassVar[bool] = False
     """True for the oracle, which scans all rows itself."""
-    in_auto: ClassVar[bool] = False
-    """True for methods that `auto` may choose."""
+    cost_ns: ClassVar[tuple[float, float] | None] = None
+    """Measured nanoseconds a node and a candidate: `auto` chooses by these among the methods that name them."""
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
     rebuild_growth: ClassVar[float] = 4.0

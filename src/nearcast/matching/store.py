@@ -41,6 +41,7 @@ class RowStore:
         self._n_not = np.empty(0, np.uint16)
         self._flags = np.empty(0, np.uint8)
         self._terms = np.empty(0, np.int32)
+        self._views: RowArrays | None = None
         self.owner_ids = np.empty(0, np.int64)
         self._shapes = np.empty(0, np.int32)
         self._expires = np.empty(0, np.int64)
@@ -57,15 +58,13 @@ class RowStore:
 
     @property
     def arrays(self) -> RowArrays:
-        n = self.high
-        return RowArrays(
-            self._boxes[:n],
-            self._offsets[:n],
-            self._n_terms[:n],
-            self._n_not[:n],
-            self._flags[:n],
-            self._terms,
-        )
+        """Views of the rows numbered so far; made anew only after rows were added, for it takes 1 us."""
+        if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._terms:
+            n = self.high
+            self._views = RowArrays(
+                self._boxes[:n], self._offsets[:n], self._n_terms[:n], self._n_not[:n], self._flags[:n], self._terms
+            )
+        return self._views
 
     @property
     def frequencies(self) -> np.ndarray:

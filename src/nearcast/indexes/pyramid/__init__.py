@@ -36,7 +36,7 @@ NOWHERE, YOUNG, FIRST_RUN = 0, 1, 2
 class Pyramid(Method):
     name = "pyramid"
     paper = "nearcast"
-    in_auto = True
+    cost_ns = (60.0, 1.0)
     effort_ceiling = 0.1
     checked_with = ("", "crowded=2 young=0", "crowded=3 young=40")
     rebuild_growth = math.inf  # runs merge by themselves, each time with the frequencies of the day
@@ -62,16 +62,21 @@ class Pyramid(Method):
 
     def build(self, rows: np.ndarray) -> None:
         self._forget()
-        self.insert(rows)
+        self._make_room()
+        if len(rows):
+            self._make_run(np.sort(rows), FIRST_RUN)
 
     def insert(self, rows: np.ndarray) -> None:
-        self._homes = grown(self._homes, self.store.high, fill=NOWHERE)
-        self._firsts = grown(self._firsts, self.store.high)
+        self._make_room()
         if self._live[YOUNG] + len(rows) <= self._most_young:
             self._young.insert(rows)
             self._settle(rows, YOUNG)
         else:
             self._merge(rows)
+
+    def _make_room(self) -> None:
+        self._homes = grown(self._homes, self.store.high, fill=NOWHERE)
+        self._firsts = grown(self._firsts, self.store.high)
 
     def remove(self, rows: np.ndarray) -> None:
         homes = self._homes[rows]
@@ -138,17 +143,21 @@ class Pyramid(Method):
     # -- matching
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        hits, work = Hits(np.empty(0, np.int32), np.zeros(messages.size + 1, np.int64)), Work()
-        if self._live[YOUNG] or not self._runs:
-            hits, work = self._young.match(messages)
-        for run in self._runs.values():
-            marks = np.zeros((self.store.n_terms >> 6) + 1, np.uint64)
-            starts = np.zeros(messages.size + 1, np.int64)
-            room = np.empty(1024 + int(self._hits_a_message * messages.size * 1.25), np.int32)
-            rows, nodes, seen = match_run(run, self.store.arrays, messages, marks, starts, room)
-            self._hits_a_message = len(rows) / max(1, messages.size)
-            hits, work = joined(Hits(rows, starts), hits), work.plus(Work(nodes, seen, len(rows)))
+        parts = [self._match_run(run, messages) for run in self._runs.values()]
+        if self._live[YOUNG] or not parts:
+            parts.append(self._young.match(messages))
+        hits, work = parts[0]
+        for more_hits, more_work in parts[1:]:
+            hits, work = joined(hits, more_hits), work.plus(more_work)
         return hits, work
+
+    def _match_run(self, run: RunArrays, messages: MessageBatch) -> tuple[Hits, Work]:
+        marks = np.zeros((self.store.n_terms >> 6) + 1, np.uint64)
+        starts = np.zeros(messages.size + 1, np.int64)
+        room = np.empty(1024 + int(self._hits_a_message * messages.size * 1.25), np.int32)
+        rows, nodes, seen = match_run(run, self.store.arrays, messages, marks, starts, room)
+        self._hits_a_message = len(rows) / max(1, messages.size)
+        return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     @property
     def nbytes(self) -> int:

@@ -147,7 +147,8 @@ def scan_lists(run, store, box, desk, marks, out, n):  # type: ignore[no-untyped
     for k in range(desk.counts[0]):
         for first in range(lists[k, 0], lists[k, 1], CHUNK):
             for i in range(passing(boxes, (first, min(first + CHUNK, lists[k, 1])), word, TOPS, spots)):
-                tag, difference = tags[first + spots[i]], word - boxes[first + spots[i]]
+                entry = first + np.int64(spots[i])
+                tag, difference = tags[entry], word - boxes[entry]
                 out[n] = tag & ROW
                 is_marked = has_bit(marks, (tag >> np.uint64(32)) & _TERM)
                 if (tag & MANY == 0) & overlaps_surely(difference):
@@ -221,7 +222,8 @@ def scan_cell(run, store, box, message, cell, out, n):  # type: ignore[no-untype
     shift = BITS - level
     for first in range(start, stop, CHUNK):
         for i in range(passing(boxes, (first, min(first + CHUNK, stop)), word, TOPS, spots)):
-            tag, own = tags[first + spots[i]], boxes[first + spots[i]]
+            entry = first + np.int64(spots[i])
+            tag, own = tags[entry], boxes[entry]
             x, y = max(lane(own, 0), left) >> shift, max(lane(own, 1), low) >> shift
             if x == column and y == row and has_bit(marks, (tag >> np.uint64(32)) & _TERM):
                 sure = (tag & MANY == 0) & overlaps_surely(word - own)

@@ -1,0 +1,173 @@
+"""The parts of `pyramid`: the map to lanes, runs, merging and dying."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.errors import InvalidInput
+from nearcast.indexes.pyramid import YOUNG, Pyramid
+from nearcast.indexes.pyramid.lanes import (
+    DEAD,
+    HIGHEST,
+    LOWEST,
+    TOPS,
+    edges_of,
+    fitted_axes,
+    mapped,
+    overlaps,
+    overlaps_surely,
+    place_word,
+    row_lanes,
+)
+from nearcast.indexes.pyramid.run import FINEST, coarse_cells, fitting_level, levels_of
+from nearcast.matching.checks.cases import (
+    Message,
+    Subscription,
+    answers,
+    built,
+    empty,
+    expect_equal,
+    insert,
+    point,
+    remove,
+)
+from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
+
+COORDINATES = st.one_of(
+    st.floats(-0.2, 1.2), st.sampled_from([0.0, 0.25, 0.5, 1.0, -1e300, 1e300, 5e-324, 0.1, 0.30000000000000004])
+)
+MANY = 2_000 if JIT_DISABLED else 60_000
+
+
+def sorted_box(x0: float, y0: float, x1: float, y1: float) -> tuple[float, float, float, float]:
+    return (min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1))
+
+
+BOXES = st.builds(sorted_box, COORDINATES, COORDINATES, COORDINATES, COORDINATES)
+
+
+@given(st.lists(BOXES, min_size=1, max_size=20), st.lists(COORDINATES, min_size=2, max_size=20))
+def test_the_map_is_monotone_and_stays_in_range(boxes: list, values: list[float]) -> None:
+    axes = fitted_axes(np.array(boxes), (0.0, 0.0, 1.0, 1.0))
+    steps = [int(mapped(axes.x, value)) for value in sorted(values)]
+    assert steps == sorted(steps)
+    assert steps[0] >= LOWEST and steps[-1] <= HIGHEST
+
+
+@given(st.lists(BOXES, min_size=1, max_size=10), BOXES)
+def test_lanes_never_miss_and_are_never_sure_wrongly(boxes: list, place: tuple[float, float, float, float]) -> None:
+    held = np.array(boxes)
+    axes = fitted_axes(held, (0.0, 0.0, 1.0, 1.0))
+    words = np.empty(len(held), np.uint64)
+    row_lanes(axes, held, words)
+    x0, y0, x1, y1 = (int(mapped(axis, place[k])) for k, axis in enumerate((axes.x, axes.y, axes.x, axes.y)))
+    word = place_word(x0, y0, x1, y1)
+    for box, own in zip(boxes, words, strict=True):
+        difference = np.uint64((int(word) - int(own)) % 2**64)
+        exact = box[0] <= place[2] and place[0] <= box[2] and box[1] <= place[3] and place[1] <= box[3]
+        assert overlaps(difference) or not exact, "an overlap was missed"
+        assert exact or not overlaps_surely(difference), "a box was called surely overlapping"
+
+
+def test_a_dead_entry_overlaps_nothing_not_even_the_whole_world() -> None:
+    world = place_word(LOWEST, LOWEST, HIGHEST, HIGHEST)
+    assert world & TOPS == TOPS
+    assert not overlaps(world - DEAD)
+
+
+def test_a_city_is_told_apart_within_the_world() -> None:
+    rng = np.random.default_rng(1)
+    corners = np.array([-74.0, 40.7]) + rng.normal(0, 0.05, (5000, 2))
+    boxes = np.hstack([corners, corners + 0.002])
+    words = np.empty(len(boxes), np.uint64)
+    row_lanes(fitted_axes(boxes, (-180.0, -90.0, 180.0, 90.0)), boxes, words)
+    assert len(set(words.tolist())) > 4900, "equal steps would give a city 10 x 10 of them"
+
+
+def test_the_level_fits_the_size_and_a_box_lies_in_nine_cells_at_most() -> None:
+    rng = np.random.default_rng(2)
+    low = rng.random((500, 2))
+    boxes = np.hstack([low, np.minimum(1.0, low + rng.random((500, 2)) ** 3)])
+    words = np.empty(len(boxes), np.uint64)
+    row_lanes(fitted_axes(boxes, (0.0, 0.0, 1.0, 1.0)), boxes, words)
+    for word in words:
+        x0, y0, x1, y1 = edges_of(word)
+        shift = 15 - fitting_level(word)
+        assert (x1 >> shift) - (x0 >> shift) <= 2 and (y1 >> shift) - (y0 >> shift) <= 2
+
+
+@pytest.mark.parametrize(
+    ("box", "bits"),
+    [((1, 1, 1, 1), 1), ((1, 1, 32766, 32766), 2**64 - 1), ((4096, 0, 8191, 4095), 2), ((0, 4096, 1, 4096), 256)],
+)
+def test_the_mask_has_a_bit_for_each_coarse_cell(box: tuple[int, int, int, int], bits: int) -> None:
+    assert int(coarse_cells(*box)) == bits
+
+
+def pyramid(matcher: object) -> Pyramid:
+    return matcher.method  # type: ignore[attr-defined,no-any-return]
+
+
+def test_runs_double_from_one_to_the_next_and_rows_know_their_home() -> None:
+    matcher = empty("pyramid young=20 crowded=4")
+    subscriptions = random_subscriptions(3, 700)
+    for start in range(0, 700, 10):
+        insert(matcher, subscriptions[start : start + 10])
+        method = pyramid(matcher)
+        sizes = sorted(int(method._live[number]) for number in method._runs)
+        assert all(2 * small <= large + 20 for small, large in zip(sizes, sizes[1:], strict=False)), sizes
+        assert sum(sizes) + method._live[YOUNG] == start + 10
+        counted = np.bincount(method._homes[: matcher.store.high], minlength=256)
+        assert (counted[1:] == method._live[1:]).all()
+    assert len(pyramid(matcher)._runs) <= 7
+    expect_equal(matcher, built("brute", subscriptions), random_messages(4, 40, largest=0.1))
+
+
+def test_a_run_half_dead_is_built_anew_and_an_empty_one_dropped() -> None:
+    subscriptions = random_subscriptions(5, 400)
+    matcher = built("pyramid crowded=4", subscriptions)
+    entries = sum(len(run.tags) for run in pyramid(matcher)._runs.values())
+    remove(matcher, [s.id for s in subscriptions[:150]])
+    assert sum(len(run.tags) for run in pyramid(matcher)._runs.values()) == entries, "dead entries stay for a while"
+    remove(matcher, [s.id for s in subscriptions[150:250]])
+    assert sum(len(run.tags) for run in pyramid(matcher)._runs.values()) < 0.5 * entries
+    expect_equal(matcher, built("brute", subscriptions[250:]), random_messages(6, 40, largest=0.1))
+    remove(matcher, [s.id for s in subscriptions])
+    assert not pyramid(matcher)._runs
+
+
+def test_many_identical_subscriptions_are_found_and_removed_in_reasonable_time() -> None:
+    crowd = [Subscription(i, [0], (0.2, 0.2, 0.6, 0.6)) for i in range(MANY)]
+    matcher = built("pyramid", crowd)
+    assert len(answers(matcher, [Message([0], point(0.5, 0.5))])[0]) == MANY
+    remove(matcher, range(0, MANY, 3))
+    found = answers(matcher, [Message([0], point(0.5, 0.5))])[0]
+    assert found == [i for i in range(MANY) if i % 3]
+
+
+def test_a_point_reads_one_cell_of_each_level_in_use() -> None:
+    crowd = [s._replace(terms=[0]) for s in random_subscriptions(7, 3000, largest=0.2)]
+    matcher = built("pyramid", crowd)
+    (run,) = pyramid(matcher)._runs.values()
+    levels = int(levels_of(run.nodes[0, 1])).bit_count()
+    assert 1 <= levels <= FINEST
+    answers(matcher, [Message([0], point(0.5, 0.5))])
+    assert 1 <= matcher.stats.nodes <= levels
+    assert matcher.stats.candidates < 6 * matcher.stats.matches + 50
+
+
+def test_terms_whose_boxes_are_elsewhere_are_skipped_by_their_mask() -> None:
+    corner = [Subscription(i, [i], (0.9, 0.9, 0.95, 0.95)) for i in range(50)]
+    matcher = built("pyramid", [*corner, Subscription(99, [99], (0.1, 0.1, 0.2, 0.2))])
+    answers(matcher, [Message(list(range(100)), point(0.15, 0.15))])
+    assert (matcher.stats.nodes, matcher.stats.candidates, matcher.stats.matches) == (1, 1, 1)
+
+
+def test_a_crowded_limit_out_of_range_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="crowded is 1 to 16383, not 0"):
+        empty("pyramid crowded=0")
