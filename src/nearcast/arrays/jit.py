@@ -18,10 +18,10 @@ CACHE = settle_cache(Path(__file__).parents[1])
 import numba  # noqa: E402  it reads its settings when it is imported
 import numpy as np  # noqa: E402
 from llvmlite import ir  # noqa: E402
-from numba import types  # noqa: E402
+from numba import carray, types  # noqa: E402
 from numba.extending import intrinsic  # noqa: E402
 
-__all__ = ["CACHE", "JIT_DISABLED", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
+__all__ = ["CACHE", "JIT_DISABLED", "carray", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 

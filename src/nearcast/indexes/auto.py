@@ -67,6 +67,9 @@ class Auto(Method):
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         return self.chosen.match(messages)
 
+    def match_point(self, terms: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, Work]:
+        return self.chosen.match_point(terms, place)
+
     @property
     def nbytes(self) -> int:
         return self.chosen.nbytes

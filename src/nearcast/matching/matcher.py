@@ -24,7 +24,6 @@ from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import NO_TIME, MessageBatch, RowBatch, Work
 
 _SMALLEST_COMPACTION = 1024
-_NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
 
 
 class Found(NamedTuple):
@@ -134,11 +133,19 @@ class Matcher:
         """The subscriptions of one message at a point, the shortest way. Terms: int32, sorted, unique, not negative."""
         if len(terms) and terms[-1] >= self.store.n_terms:
             terms = terms[: np.searchsorted(terms, self.store.n_terms)]
-        starts = np.array((0, len(terms)), np.int64)
         place = np.array(((x, y, x, y),), np.float64)
-        found, work = self._match_part(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        if self.termless.size or self.store.live_late or self._n_chained:
+            starts = np.array((0, len(terms)), np.int64)
+            found, work = self._match_part(
+                MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
+            )
+            ids = found.ids
+        else:
+            rows, work = self.method.match_point(terms, place)
+            ids = self.store.owner_ids[rows]
+            ids.sort()
         self.stats = self.stats.plus(work)
-        return found.ids
+        return ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
         hits, work = self.method.match(messages)

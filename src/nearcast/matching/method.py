@@ -26,7 +26,9 @@ import numpy as np
 from nearcast.errors import InvalidInput, UnknownMethod
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.model import Hits, MessageBatch, Work
+from nearcast.model import NO_TIME, Hits, MessageBatch, Work
+
+_NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
 
 REGISTRY: dict[str, type[Method]] = {}
 
@@ -75,6 +77,14 @@ class Method(ABC):
 
     @abstractmethod
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
+
+    def match_point(self, terms: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, Work]:
+        """The rows that hold on one message at a point (float64[1,4]). A method with a shorter way than a batch of one
+        overrides it; the rows may be overwritten by the next call on the same thread.
+        """
+        starts = np.array((0, len(terms)), np.int64)
+        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        return hits.rows, work
 
     @property
     @abstractmethod

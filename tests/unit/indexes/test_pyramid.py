@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -171,3 +173,19 @@ def test_terms_whose_boxes_are_elsewhere_are_skipped_by_their_mask() -> None:
 def test_a_crowded_limit_out_of_range_is_refused() -> None:
     with pytest.raises(InvalidInput, match="crowded is 1 to 16383, not 0"):
         empty("pyramid crowded=0")
+
+
+def test_one_at_a_time_works_on_many_threads_between_changes() -> None:
+    subscriptions = random_subscriptions(8, 400)
+    matcher = built("pyramid", subscriptions)
+    messages = random_messages(9, 50)
+
+    def one_by_one(_: int) -> list[list[int]]:
+        return [matcher.match_one(np.array(m.terms, np.int32), *m.box[:2]).tolist() for m in messages]
+
+    for step in range(4):
+        wanted = answers(matcher, messages)
+        with ThreadPoolExecutor(4) as pool:
+            assert all(found == wanted for found in pool.map(one_by_one, range(8)))
+        remove(matcher, [s.id for s in subscriptions[step * 40 : step * 40 + 40]])
+        insert(matcher, [s._replace(id=s.id + 10_000 * (step + 1)) for s in subscriptions[:60]])

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.lanes import Axes, row_lanes
 from nearcast.indexes.pyramid.run import LENGTH_MASK, MANY, RunArrays, built_run, kill
 from nearcast.indexes.pyramid.scan import match_run
+from nearcast.indexes.pyramid.single import Tickets
 from nearcast.matching.keyword_lists import KeywordLists
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
@@ -56,6 +58,7 @@ class Pyramid(Method):
         self._built_with = np.zeros(256, np.int64)  # rows at its build, by home
         self._homes = np.zeros(0, np.uint8)  # by row: NOWHERE, YOUNG, or the number of its run
         self._firsts = np.zeros(0, np.int32)  # by row: the term that its run files it under
+        self._tickets = Tickets()
         self._hits_a_message = 0.0  # a guess of how much room to make: growing it costs 2 us a message at 1,300 hits
 
     # -- changes
@@ -158,6 +161,18 @@ class Pyramid(Method):
         rows, nodes, seen = match_run(run, self.store.arrays, messages, marks, starts, room)
         self._hits_a_message = len(rows) / max(1, messages.size)
         return Hits(rows, starts), Work(nodes, seen, len(rows))
+
+    def match_point(self, terms: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, Work]:
+        if JIT_DISABLED or self._live[YOUNG] or not self._runs:
+            return super().match_point(terms, place)
+        store, n_terms, parts = self.store.arrays, self.store.n_terms, []
+        nodes = seen = 0
+        for run in self._runs.values():
+            rows, run_nodes, run_seen = self._tickets.match(run, store, n_terms, (terms, place))
+            nodes, seen = nodes + run_nodes, seen + run_seen
+            parts.append(rows if len(self._runs) == 1 else rows.copy())
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        return found, Work(nodes, seen, len(found))
 
     @property
     def nbytes(self) -> int:

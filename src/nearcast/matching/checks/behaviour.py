@@ -28,6 +28,18 @@ def check_a_batch_equals_one_by_one(method: str) -> None:
     assert answers(matcher, messages) == [answers(matcher, [message])[0] for message in messages]
 
 
+def check_one_message_at_a_time_agrees_with_a_batch(method: str) -> None:
+    plain, rich = random_subscriptions(21, 200), tiny_subscriptions(22, 60, first_id=10_000)
+    messages = random_messages(23, 30) + [m._replace(terms=[*m.terms, 5000]) for m in random_messages(24, 10)]
+    for subscriptions in (plain, plain + rich):
+        matcher = built(method, subscriptions[:150])
+        for more in (subscriptions[150:], []):
+            insert(matcher, more)
+            wanted = answers(matcher, messages)
+            got = [matcher.match_one(np.array(m.terms, np.int32), *m.box[:2]).tolist() for m in messages]
+            assert got == wanted, "match_one gives another answer than match"
+
+
 def check_threads_give_the_same_answer(method: str) -> None:
     matcher = built(method, random_subscriptions(4, 200))
     messages = random_messages(5, 60, largest=0.1)
