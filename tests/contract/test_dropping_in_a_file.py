@@ -11,9 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import nearcast
 import nearcast.indexes
+from nearcast.bench.runner import Settings, default_methods, run_case
+from nearcast.bench.workload import Workload
+from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods, methods_markdown
 from nearcast.matching.checks import CHECKS, failure_of, run_checks
 from nearcast.matching.method import REGISTRY
@@ -79,6 +83,15 @@ def test_a_correct_file_joins_registry_checks_docs_and_api(drop_in: Callable[[st
     assert index.match({"id": [5], "tokens": [["a", "b"]], "x": [0.0], "y": [0.0]}).to_pylist() == [
         {"message": 5, "subscription": 1}
     ]
+
+
+def test_a_correct_file_joins_the_command_line_and_the_benchmark(drop_in: Callable[[str, str], None]) -> None:
+    drop_in("plain-scan", PLAIN_SCAN)
+    listed = CliRunner().invoke(app, ["methods", "--json"])
+    assert "plain-scan" in [info["name"] for info in json.loads(listed.stdout)]
+    workload = Workload(subscriptions=60, messages=5, vocabulary=100, topics=3, words_per_topic=10, long=(20, 30))
+    case = run_case(default_methods(), workload, Settings(rounds=1, singles=2, updates=10))
+    assert "plain-scan" in [build["method"] for build in case["builds"]], "every method is benchmarked by default"
 
 
 @pytest.mark.parametrize("name", WRONG)

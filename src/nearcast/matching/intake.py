@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.ragged import sorted_sets
+from nearcast.arrays.ragged import sorted_sets, take
 from nearcast.errors import InvalidInput
 from nearcast.model import MAX_TERMS_PER_ROW, MessageBatch, RowBatch
 
@@ -35,6 +35,26 @@ def checked_rows(batch: RowBatch) -> RowBatch:
         boxes,
         _plain(batch.shapes, np.int32),
         _plain(batch.expires, np.int64),
+    )
+
+
+def by_owner(batch: RowBatch) -> RowBatch:
+    """The rows in order of their owners' ids."""
+    ids = batch.owner_ids
+    if len(ids) < 2 or (ids[1:] >= ids[:-1]).all():
+        return batch
+    order = np.argsort(ids, kind="stable")
+    terms, term_starts = take(batch.terms, batch.term_starts, order)
+    not_terms, not_starts = take(batch.not_terms, batch.not_starts, order)
+    return RowBatch(
+        ids[order],
+        terms,
+        term_starts,
+        not_terms,
+        not_starts,
+        batch.boxes[order],
+        batch.shapes[order],
+        batch.expires[order],
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from nearcast.geo.region import Region
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
-from nearcast.matching.intake import checked_messages, checked_rows
+from nearcast.matching.intake import by_owner, checked_messages, checked_rows
 from nearcast.matching.method import make_method
 from nearcast.matching.owners import Owners
 from nearcast.matching.predicate import FLAG_CHAINED
@@ -65,6 +65,8 @@ class Matcher:
         """Add subscriptions; one whose id is known is replaced."""
         batch = checked_rows(batch)
         self.remove(np.unique(batch.owner_ids))
+        if self.store.high == 0:
+            batch = by_owner(batch)  # so that row numbers follow ids, and sorting rows sorts ids
         rows = self.store.add(batch, regions or [])
         chained = self.owners.add(batch.owner_ids, rows, self.store.high)
         self.store.flag(chained, FLAG_CHAINED, True)
@@ -107,9 +109,8 @@ class Matcher:
 
     def _compact(self) -> None:
         """Number the live rows anew and build again: gives back what removals left, at O(1) a removal."""
-        rows = self.store.live_rows()
-        # Rows of one owner must be neighbours again for the chains.
-        batch, regions = self.store.batch(rows[np.argsort(self.store.owner_ids[rows], kind="stable")])
+        batch, regions = self.store.batch(self.store.live_rows())
+        batch = by_owner(batch)  # rows of one owner must be neighbours again for the chains
         self._start(self.method.name)
         if batch.size:
             self.insert(batch, regions)
@@ -153,7 +154,7 @@ class Matcher:
             more, more_work = self.termless.match(messages)
             hits, work = joined(hits, more), work.plus(more_work)
         hits = verified(self.store, messages, hits)
-        found = Found(*owners_sorted(self.store.owner_ids, hits, self._n_chained > 0))
+        found = Found(*owners_sorted(self.store, hits, self._n_chained > 0))
         return found, work._replace(matches=len(found.ids))
 
     # -- files

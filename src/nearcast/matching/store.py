@@ -50,6 +50,7 @@ class RowStore:
         self.n_terms = 0  # terms are 0 .. n_terms - 1; what a message brings beyond that is in no row
         self.high = 0  # rows ever numbered
         self.live = 0
+        self.in_id_order = True  # a larger row number never has a smaller owner id
         self.live_late = 0  # live rows that need more than the method's answer: see verify.py
         self._free = np.empty(0, np.int32)
         self._n_free = 0
@@ -82,6 +83,7 @@ class RowStore:
 
     def add(self, batch: RowBatch, regions: list[Region]) -> np.ndarray:
         """Store the rows of a batch; return their row numbers."""
+        self.in_id_order = self.in_id_order and self._continues_in_order(batch.owner_ids)
         rows = self._number(batch.size)
         self._know(batch.terms)
         self._know(batch.not_terms)
@@ -163,6 +165,12 @@ class RowStore:
         self.owner_ids = grown(self.owner_ids, self.high)
         return rows
 
+    def _continues_in_order(self, ids: np.ndarray) -> bool:
+        if len(ids) == 0:
+            return True
+        follows = self.high == 0 or bool(self.owner_ids[self.high - 1] < ids[0])
+        return self._n_free == 0 and follows and bool((ids[1:] >= ids[:-1]).all())
+
     def _add_terms(self, rows: np.ndarray, batch: RowBatch) -> None:
         counts, not_counts = np.diff(batch.term_starts), np.diff(batch.not_starts)
         starts = starts_of(counts + not_counts)
@@ -225,6 +233,7 @@ class RowStore:
             "free": self._free[: self._n_free],
         }
         counts = {"high": n, "live": self.live, "live_late": self.live_late, "arena_dead": self._arena_dead}
+        counts["in_id_order"] = self.in_id_order
         return rows | more, counts
 
     @classmethod
@@ -240,7 +249,7 @@ class RowStore:
         made.shape_table = shapes
         made.high, made.live, made.live_late = header["high"], header["live"], header["live_late"]
         made._n_free, made._arena_used = len(made._free), len(made._terms)
-        made._arena_dead = header["arena_dead"]
+        made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         return made
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
 from nearcast.matching.store import RowStore
@@ -69,20 +70,26 @@ def _join(first, second, starts, out):  # type: ignore[no-untyped-def]
             n += 1
 
 
-def owners_sorted(owner_ids: np.ndarray, hits: Hits, has_chains: bool) -> tuple[np.ndarray, np.ndarray]:
+def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> tuple[np.ndarray, np.ndarray]:
     """Subscription ids and starts: sorted within each message; where rows share owners, each id once."""
-    ids = owner_ids[hits.rows]
+    if store.in_id_order:
+        sort_each(hits.rows, hits.starts)
+    ids = store.owner_ids[hits.rows]
+    if store.in_id_order and not has_chains:
+        return ids, hits.starts
     starts = hits.starts.copy()
-    n = _sort_each(ids, starts, has_chains)
+    n = _sort_ids(ids, starts, store.in_id_order, has_chains)
     return ids[:n], starts
 
 
 @kernel
-def _sort_each(ids, starts, has_chains):  # type: ignore[no-untyped-def]
+def _sort_ids(ids, starts, is_sorted, has_chains):  # type: ignore[no-untyped-def]
+    """Sort each message's ids, and drop repeats; return how many are left."""
     n = first = 0
     for m in range(len(starts) - 1):
         stop = starts[m + 1]
-        sort_in_place(ids, first, stop)
+        if not is_sorted:
+            sort_in_place(ids, first, stop)
         kept = drop_repeats(ids, first, stop) if has_chains else stop
         if n != first:
             for k in range(kept - first):
