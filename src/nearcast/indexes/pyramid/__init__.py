@@ -83,7 +83,7 @@ class Pyramid(Method):
 
     def remove(self, rows: np.ndarray) -> None:
         homes = self._homes[rows]
-        for home in np.unique(homes):
+        for home in np.flatnonzero(np.bincount(homes)).tolist():
             gone = rows[homes == home]
             if home == YOUNG:
                 self._young.remove(gone)
@@ -92,7 +92,7 @@ class Pyramid(Method):
             self._homes[gone] = NOWHERE
             self._live[home] -= len(gone)
             if home != YOUNG:
-                self._shrink(int(home))
+                self._shrink(home)
 
     def _kill(self, run: RunArrays, rows: np.ndarray) -> None:
         lanes = np.empty(len(rows), np.uint64)
