@@ -11,18 +11,13 @@ Deviates   the papers scan ids and fetch each subscription; here the box and a s
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from nearcast.geo.space import Space
 from nearcast.matching.keyword_lists import KeywordLists
-from nearcast.matching.method import Method
+from nearcast.matching.lists_method import ListsMethod
 from nearcast.matching.store import RowStore
-from nearcast.model import Hits, MessageBatch, Work
 
 
-class KeywordFirst(Method):
+class KeywordFirst(ListsMethod):
     name = "keyword-first"
     paper = "baseline"
     cost_ns = (60.0, 2.2)
@@ -30,26 +25,4 @@ class KeywordFirst(Method):
 
     def __init__(self, store: RowStore, space: Space) -> None:
         super().__init__(store, space)
-        self._lists = KeywordLists(store)
-
-    def build(self, rows: np.ndarray) -> None:
-        self._lists.build(rows)
-
-    def insert(self, rows: np.ndarray) -> None:
-        self._lists.insert(rows)
-
-    def remove(self, rows: np.ndarray) -> None:
-        self._lists.remove(rows)
-
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return self._lists.match(messages)
-
-    @property
-    def nbytes(self) -> int:
-        return self._lists.nbytes
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return self._lists.state()
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        self._lists.restore(arrays, header)
+        self.lists = KeywordLists(store)

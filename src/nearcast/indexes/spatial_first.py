@@ -12,18 +12,13 @@ Deviates   the papers use an R-tree; a grid by size of box gives the same prunin
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from nearcast.geo.space import Space
-from nearcast.matching.method import Method
+from nearcast.matching.lists_method import ListsMethod
 from nearcast.matching.spatial_lists import SpatialLists
 from nearcast.matching.store import RowStore
-from nearcast.model import Hits, MessageBatch, Work
 
 
-class SpatialFirst(Method):
+class SpatialFirst(ListsMethod):
     name = "spatial-first"
     paper = "baseline"
     cost_ns = (100.0, 3.0)
@@ -31,26 +26,4 @@ class SpatialFirst(Method):
 
     def __init__(self, store: RowStore, space: Space) -> None:
         super().__init__(store, space)
-        self._lists = SpatialLists(store, space)
-
-    def build(self, rows: np.ndarray) -> None:
-        self._lists.build(rows)
-
-    def insert(self, rows: np.ndarray) -> None:
-        self._lists.insert(rows)
-
-    def remove(self, rows: np.ndarray) -> None:
-        self._lists.remove(rows)
-
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return self._lists.match(messages)
-
-    @property
-    def nbytes(self) -> int:
-        return self._lists.nbytes
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return self._lists.state()
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        self._lists.restore(arrays, header)
+        self.lists = SpatialLists(store, space)
