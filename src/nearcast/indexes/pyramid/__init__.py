@@ -43,7 +43,7 @@ class Pyramid(Method):
     checked_with = ("", "crowded=2 young=0", "crowded=3 young=40")
     rebuild_growth = math.inf  # runs merge by themselves, each time with the frequencies of the day
 
-    def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 32_768) -> None:
+    def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536) -> None:
         super().__init__(store, space)
         if not 1 <= crowded <= LENGTH_MASK:
             raise InvalidInput(f"crowded is 1 to {LENGTH_MASK}, not {crowded}")
@@ -118,7 +118,9 @@ class Pyramid(Method):
                 break
             gathered += self._live[home]
             absorbed.append(home)
-        old = np.flatnonzero(np.isin(self._homes, absorbed)).astype(np.int32)
+        is_absorbed = np.zeros(256, np.bool_)
+        is_absorbed[absorbed] = True
+        old = np.flatnonzero(is_absorbed[self._homes]).astype(np.int32)
         for home in absorbed:
             self._runs.pop(home, None)
             self._live[home] = 0

@@ -25,7 +25,7 @@ ONES = np.uint64(0x0001_0001_0001_0001)
 DEAD = np.uint64(0x7FFF_7FFF_7FFF_7FFF)  # a removed entry: overlaps nothing
 _FLIP = STEPS - 1
 _KNOTS = 1024
-_SAMPLE = 100_000
+_SAMPLE = 20_000
 
 
 class Axes(NamedTuple):
