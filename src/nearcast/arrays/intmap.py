@@ -1,7 +1,7 @@
 """A flat hash table from int64 keys to non-negative int32 values.
 
 Open addressing with linear probing and backward-shift removal, so nothing piles up under updates. 12 bytes a slot, at
-most 70 % full: a Python dict of as many entries takes 6 times the memory, and a typed dict 12 times the time.
+most 70 % full: a million entries take 25 bytes each, where a Python dict takes 102.
 """
 
 from __future__ import annotations

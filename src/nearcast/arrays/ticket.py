@@ -1,8 +1,8 @@
 """Many arrays handed to a kernel as one: their addresses and lengths in a small array of words.
 
-Handing 17 arrays to a kernel costs 8 us in Python, a ticket of them 0.4 us: it pays where one small call follows
-another. What can go wrong is named: a ticket does not keep its arrays alive and nothing checks it, so whoever makes one
-holds the arrays, and makes a new one when any of them is replaced.
+One message by ticket takes 4.9 us in `pyramid`, by a batch of one with all its arrays 13.9. What can go wrong is named:
+a ticket does not keep its arrays alive and nothing checks it, so its maker holds the arrays, and makes a new one
+when any of them is replaced.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from nearcast.geo.space import Space
 MAX_BOXES = 8
 """A polygon of many islands gets at most this many boxes: each box is one more row in every index."""
 
-# GEOS builds parts of a polygon's index when they are first needed, unguarded: without the lock, threads that shared a
-# polygon crashed the process in 1 of 20 runs of the test for it, even when each polygon was prepared under a lock.
+# One lock for all of GEOS: a run of the suite was aborted inside it when four threads shared polygons, though each was
+# prepared under a lock. We suppose that GEOS builds parts of an index when they are first needed, unguarded.
 _geos_lock = threading.Lock()
 
 

@@ -49,7 +49,7 @@ class Auto(Method):
         return min(names, key=lambda name: self._cost(name, batch, messages))
 
     def _cost(self, name: str, batch: RowBatch, messages: MessageBatch) -> float:
-        """Nanoseconds, from the work counted on the sample and the measured cost of each piece: no clock, no chance."""
+        """Nanoseconds, from the work counted on the sample and the rough cost of each piece: no clock, no chance."""
         store = RowStore(self.space)
         sample = store.add(batch._replace(shapes=np.full(batch.size, -1, np.int32)), [])
         method = make_method(name, store, self.space, {})

@@ -5,8 +5,7 @@ Idea       File each row under its rarest term only; a message reads the lists o
 Layout     postings: a list a term; an entry holds the row, its box in float32 rounded outward, and its second rarest
            term.
 Cost       insert O(terms of the row); match O(length of the message's lists); 32 bytes a row and 16 a term.
-Deviates   the papers scan ids and fetch each subscription; here the box and a second term are inline, 4 to 10 times
-           faster.
+Deviates   the papers scan ids and fetch each subscription; here the box and a second term are inline.
 """
 
 from __future__ import annotations

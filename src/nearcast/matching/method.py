@@ -43,7 +43,7 @@ class Method(ABC):
     takes_termless_rows: ClassVar[bool] = False
     """True for the oracle, which scans all rows itself."""
     cost_ns: ClassVar[tuple[float, float] | None] = None
-    """Measured nanoseconds a node and a candidate: `auto` chooses by these among the methods that name them."""
+    """Rough nanoseconds a node and a candidate: `auto` chooses by these among the methods that name them."""
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
     rebuild_growth: ClassVar[float] = 4.0

@@ -59,7 +59,7 @@ class RowStore:
 
     @property
     def arrays(self) -> RowArrays:
-        """Views of the rows numbered so far; made anew only after rows were added, for it takes 1 us."""
+        """Views of the rows numbered so far; made anew only after rows were added."""
         if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._terms:
             n = self.high
             self._views = RowArrays(

@@ -59,7 +59,7 @@ class Pyramid(Method):
         self._homes = np.zeros(0, np.uint8)  # by row: NOWHERE, YOUNG, or the number of its run
         self._firsts = np.zeros(0, np.int32)  # by row: the term that its run files it under
         self._tickets = Tickets()
-        self._hits_a_message = 0.0  # a guess of how much room to make: growing it costs 2 us a message at 1,300 hits
+        self._hits_a_message = 0.0  # a guess of how much room to make, so that it need not grow
 
     # -- changes
 

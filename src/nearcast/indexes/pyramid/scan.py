@@ -141,7 +141,7 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
 @kernel
 def scan_lists(run, store, box, desk, marks, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of these lists that hold to out[n:]; return the new n."""
-    # Arrays are taken out of their tuples once: in the loop, each access would count references, 80 ns an entry.
+    # Arrays are taken out of their tuples once: done for each entry, it made this 7 times slower (A, 1 M rows).
     boxes, tags, lists, spots = run.boxes, run.tags, desk.lists, desk.spots
     word = place_word(desk.place[0], desk.place[1], desk.place[2], desk.place[3])
     for k in range(desk.counts[0]):
