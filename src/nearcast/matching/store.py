@@ -16,7 +16,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.geo.region import Region
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
-from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED
+from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED, VERIFIED_LATE
 from nearcast.model import NEVER, NO_SHAPE, RowBatch
 
 
@@ -109,7 +109,7 @@ class RowStore:
         _add_at(self._frequencies, terms, -1)
         self._arena_dead += len(terms) + int(self._n_not[rows].sum(dtype=np.int64))
         self.live -= len(rows)
-        self.live_late -= int(np.count_nonzero(flags & (FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES)))
+        self.live_late -= int(np.count_nonzero(flags & VERIFIED_LATE))
         self._flags[rows] = 0
         self._free = grown(self._free, self._n_free + len(rows))
         self._free[self._n_free : self._n_free + len(rows)] = rows
