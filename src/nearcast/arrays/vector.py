@@ -152,3 +152,21 @@ def passing(words, span, minuend, mask, out):  # type: ignore[no-untyped-def]
         store_word(out, n, _POSITIONS[bits] + np.uint64(first - start) * _EVERY_BYTE)
         n += count_bits(bits)
     return n
+
+
+@kernel
+def sifted(words, span, minuends, mask, out):  # type: ignore[no-untyped-def]
+    """`passing` by the first minuend; and a number that is not 0 where some word passes by the second one alone.
+
+    The second must let through whatever the first does.
+    """
+    start, stop = span
+    strict, loose = minuends
+    n = others = 0
+    for first in range(start, stop, WIDTH):
+        valid = (1 << min(WIDTH, stop - first)) - 1
+        bits = all_set(words, first, strict, mask) & valid
+        others |= (all_set(words, first, loose, mask) & valid) ^ bits
+        store_word(out, n, _POSITIONS[bits] + np.uint64(first - start) * _EVERY_BYTE)
+        n += count_bits(bits)
+    return n, others

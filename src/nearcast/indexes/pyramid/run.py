@@ -12,11 +12,12 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.indexes.pyramid.lanes import BITS, DEAD, Axes, edges_of, fitted_axes, row_lanes
+from nearcast.indexes.pyramid.lanes import BITS, DEAD, STEPS, Axes, edges_of, fitted_axes, row_lanes
 
 SPARE = 8  # a scan reads boxes in eights
 
 FINEST = 9  # 512 x 512 cells
+_MOST = (STEPS >> 2) * 3
 COARSE = 3  # the mask has 8 x 8 bits
 MANY = np.uint64(1 << 63)  # a tag's flag: the row has more than two terms
 ROW = np.uint64(0xFFFF_FFFF)
@@ -102,11 +103,14 @@ def _laid_out(filing: Filing, counts: np.ndarray, is_crowded: np.ndarray) -> tup
 
 @kernel
 def fitting_level(box):  # type: ignore[no-untyped-def]
-    """The finest level whose cells are at least half as large as the box: it overlaps 3 x 3 of them at most."""
+    """The finest level whose cells are at least half as large as the box: it overlaps 3 x 3 of them at most.
+
+    A box of most of the space has one copy on level 0, instead of four of which a point would read one.
+    """
     x0, y0, x1, y1 = edges_of(box)
     size = max(x1 - x0, y1 - y0) + 1
     level = 0
-    while level < FINEST and (1 << (BITS - level)) >= size:
+    while size <= _MOST and level < FINEST and (1 << (BITS - level)) >= size:
         level += 1
     return level
 
