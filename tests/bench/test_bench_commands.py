@@ -49,6 +49,20 @@ def test_json_holds_raw_results_and_figures(nearcast, tiny):
     assert len(json.loads(nearcast("bench", "sweeps", "--json").stdout)) >= 4
 
 
+def test_methods_with_options_and_threads_are_taken_as_typed(nearcast, tiny):
+    methods = "keyword-first, pyramid, pyramid  crowded=2 young=0"
+    asked = ["--methods", methods, "--threads", "1,2", "--tables", "--baseline", "pyramid crowded=2  young=0"]
+    ran = nearcast(*RUN, "--workload", tiny, *asked)
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.count("pyramid crowded=2 young=0") >= 4 and "…" not in ran.stdout
+    for shown in ("short-point messages through tables", "long-point messages by match_one", "2 threads /s", "peak MB"):
+        assert shown in ran.stdout
+    document = json.loads(nearcast(*RUN, "--workload", tiny, *asked, "--json").stdout)
+    line = document["figures"][-1]
+    assert line["method"] == "pyramid crowded=2 young=0" and line["tables"]["kernel"] > 0
+    assert list(line["threads"]) == ["1", "2"] and document["sweep"]["settings"]["threads"] == [1, 2]
+
+
 def test_a_sweep_file_runs_scaled(nearcast, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("[workload]\nsubscriptions = 1000\nmessages = 10\nlong = [9, 9]\n[vary]\nzipf = [0.5, 1.5]\n")
@@ -97,6 +111,13 @@ def test_real_texts_keep_their_licence_line(nearcast, tiny, tmp_path):
         ["bench", "run", "--sweep", "quick", "-n", "10"],
         ["bench", "run", "--workload", "A", "--methods", "no-such"],
         ["bench", "run", "--workload", "A", "--methods", ","],
+        ["bench", "run", "--workload", "A", "--methods", "pyramid colour=1"],
+        ["bench", "run", "--workload", "A", "--methods", "pyramid crowded"],
+        ["bench", "run", "--workload", "A", "--methods", "pyramid crowded=0"],
+        ["bench", "run", "--workload", "A", "--methods", "pyramid crowded=many"],
+        ["bench", "run", "--workload", "A", "--threads", "two"],
+        ["bench", "run", "--workload", "A", "--threads", "1,1"],
+        ["bench", "run", "--workload", "A", "--threads", ""],
         ["bench", "run", "--workload", "A", "--methods", "brute", "--baseline", "auto"],
         ["bench", "run", "--workload", "A", "--rounds", "0"],
         ["bench", "run", "--workload", "A", "--scale", "0"],

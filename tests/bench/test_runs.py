@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 
 from nearcast.bench.agreement import Disagreement, digest, require_agreement, sorted_hits
+from nearcast.bench.figures import figures
 from nearcast.bench.measure import median, messages_within, percentile, timed
 from nearcast.bench.picture import NoMatplotlib, save_picture
 from nearcast.bench.report import label_of, markdown_report, number, screen_report
-from nearcast.bench.results import Result, figures, load_result, save_result
+from nearcast.bench.results import Result, load_result, save_result
 from nearcast.bench.runner import Settings, default_methods, known_methods, run_case, steps_of
 from nearcast.bench.sweep import find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep, sweep_of
 from nearcast.bench.workload import Workload
@@ -70,16 +71,6 @@ def test_a_run_measures_every_method_on_every_group():
     assert {record["digest"] for record in case["groups"]["long-range"]}.__len__() == 1
 
 
-def test_the_table_api_is_measured_and_must_find_the_same():
-    settings = Settings(rounds=1, budget_s=0.5, singles=0, updates=0, tables=True)
-    case = run_case(["keyword-first"], TOY.but(groups=["short-point", "long-range"]), settings)
-    assert "updates" not in case
-    line = figures(Result({}, {}, [{"varied": {}} | case]))[0]
-    assert line.table_us > 0 and line.single_us is None and line.insert_us is None and line.ratio is None
-    measured = case["tables"][0]["groups"]["short-point"]
-    assert len(measured["reading_cpu_s"]) == len(measured["matching_cpu_s"]) == 1
-
-
 def test_a_wrong_method_ends_the_run_with_the_first_difference(wrong_method):
     with pytest.raises(Disagreement, match=r"'forgetful' and 'brute' disagree on toy, short-point, message \d+"):
         run_case(["brute", wrong_method], TOY, QUICK)
@@ -123,8 +114,8 @@ def test_brute_is_left_out_beyond_its_limit_and_that_is_said():
 
 
 def test_all_methods_but_auto_run_unless_some_are_named():
-    assert "auto" not in default_methods() and set(METHODS) <= set(known_methods([]))
-    assert known_methods(["brute", "brute"]) == ["brute"]
+    assert "auto" not in default_methods() and set(METHODS) <= {variant.label for variant in known_methods([])}
+    assert [variant.label for variant in known_methods(["brute", " brute"])] == ["brute"]
     with pytest.raises(UnknownMethod):
         known_methods(["no-such"])
 
@@ -143,6 +134,7 @@ def test_an_empty_side_is_measured_without_harm(empty, tmp_path):
 def test_every_shipped_sweep_runs_through_to_the_picture(name, tmp_path):
     sweep = find_sweep(name)
     settings = {"rounds": 1, "budget_s": 0.05, "singles": 2, "updates": 20, "tables": sweep.settings.tables}
+    settings["threads"] = [1, 2] if sweep.settings.tables else []
     small = {"methods": ["keyword-first", "spatial-first"], "run": settings, "about": sweep.about}
     made = sweep_of(
         small | {"name": name, "workload": dict(sweep.workload) | {"long": [20, 30]}, "vary": dict(sweep.vary)}
@@ -158,7 +150,8 @@ def test_every_shipped_sweep_runs_through_to_the_picture(name, tmp_path):
     cases = np.prod([len(values) for values in sweep.vary.values()])
     groups = len(made.cases()[0].workload.groups)
     assert len(figures(loaded)) == cases * groups * 2
-    assert markdown_report(loaded).count("| keyword-first |") == cases * (groups + 1)
+    sections = 4 if sweep.settings.tables else 1  # the messages, and through tables, by match_one and by threads
+    assert markdown_report(loaded).count("| keyword-first |") == cases * (sections * groups + 1)
 
 
 def toy_result(times: dict[str, list[float]]) -> Result:
@@ -177,6 +170,8 @@ def toy_result(times: dict[str, list[float]]) -> Result:
     run = {
         "varied": {"base": "A", "tokens": [2, 2]},
         "workload": {"name": "A", "subscriptions": 100},
+        "stored_bytes": 6_000,
+        "memory": {"peak_bytes": 250_000_000},
         "left_out": {},
         "builds": builds,
         "groups": {"short-point": records},
@@ -192,7 +187,7 @@ def test_figures_are_medians_and_ratios_against_the_best_other_or_a_baseline():
     assert [lines[name].ratio for name in ("fast", "middle", "slow")] == pytest.approx([2.0, 0.5, 0.25])
     assert (lines["fast"].single_us, lines["fast"].single_p99_us) == (2.0, 9.0)
     assert (lines["fast"].nodes, lines["fast"].matches) == (1.0, 0.5)
-    assert lines["fast"].bytes_per_subscription == 40
+    assert lines["fast"].bytes_per_subscription == 40 and lines["fast"].stored_per_subscription == 60
     against = {line.method: line.ratio for line in figures(result, "slow")}
     assert against == pytest.approx({"fast": 4.0, "middle": 2.0, "slow": 1.0})
     with pytest.raises(InvalidInput, match="baseline"):
@@ -292,6 +287,12 @@ def test_a_file_that_is_no_result_is_refused(text, tmp_path):
         ({"workload": {"base": "X"}}, "X"),
         ({"workload": 3}, "table"),
         ({"methods": "brute"}, "list of names"),
+        ({"methods": ["no-such"]}, "no-such"),
+        ({"methods": ["pyramid colour=1"]}, "has no option 'colour'"),
+        ({"run": {"threads": [0]}}, "threads"),
+        ({"run": {"threads": [2, 2]}}, "threads"),
+        ({"run": {"threads": 2}}, "threads"),
+        ({"run": {"threads": [True]}}, "threads"),
         ({"run": {"colour": 1}}, "colour"),
         ({"run": {"rounds": 0}}, "rounds"),
         ({"run": {"budget_s": 0}}, "budget"),
@@ -303,7 +304,7 @@ def test_a_sweep_that_cannot_run_is_refused_before_it_starts(data, reason):
 
 
 def test_sweeps_come_by_name_or_from_a_file(tmp_path):
-    assert {"quick", "sizes", "boxes", "groups"} <= {sweep.name for sweep in shipped_sweeps()}
+    assert {"quick", "sizes", "boxes", "groups", "twenty"} <= {sweep.name for sweep in shipped_sweeps()}
     assert all(sweep.about for sweep in shipped_sweeps())
     path = tmp_path / "mine.toml"
     path.write_text('[workload]\nbase = "B"\n[vary]\nsubscriptions = [10, 20]\nzipf = [1.0]\n')

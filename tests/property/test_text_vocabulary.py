@@ -29,6 +29,7 @@ def test_a_vocabulary_is_a_dictionary(batches: list[list[str]], asked: list[str]
     expected = [terms.get(token, -1) for token in asked]
     assert vocabulary.lookup(pa.array(asked, pa.string())).tolist() == expected
     assert [vocabulary.term(token) for token in asked] == expected
+    assert vocabulary.terms(asked).tolist() == sorted(set(expected) - {-1})
     assert vocabulary.tokens(np.arange(len(terms))).to_pylist() == list(terms)
     assert len(vocabulary) == len(terms)
 

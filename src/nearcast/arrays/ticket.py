@@ -48,6 +48,11 @@ if not JIT_DISABLED:
         return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]), 4), np.float64)
 
     @kernel
+    def unsafe_small_boxes(ticket, k):  # type: ignore[no-untyped-def]
+        """Array k as float32[n,4]."""
+        return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]), 4), np.float32)
+
+    @kernel
     def unsafe_uint32(ticket, k):  # type: ignore[no-untyped-def]
         return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]),), np.uint32)
 

@@ -34,10 +34,10 @@ def plain_count_bits(bits: int) -> int:
     return int(bits).bit_count()
 
 
-def plain_store_word(array: np.ndarray, at: int, word: Any) -> None:
-    """Write the eight bytes of a word, lowest first, to array[at : at + 8] (uint8), wherever `at` is."""
-    for k in range(8):
-        array[at + k] = (int(word) >> (8 * k)) & 255
+def plain_store_sums(array: np.ndarray, at: int, terms: np.ndarray, first: int, summand: int) -> None:
+    """array[at + k] = terms[first + k] + summand, for k in 0 .. 7, all uint32."""
+    for k in range(WIDTH):
+        array[at + k] = int(terms[first + k]) + int(summand)
 
 
 def plain_prefetch(array: np.ndarray, at: int) -> None:
@@ -46,14 +46,14 @@ def plain_prefetch(array: np.ndarray, at: int) -> None:
 
 if JIT_DISABLED:
     all_set, lowest_bit, prefetch = kernel(plain_all_set), kernel(plain_lowest_bit), kernel(plain_prefetch)
-    count_bits, store_word = kernel(plain_count_bits), kernel(plain_store_word)
+    count_bits, store_sums = kernel(plain_count_bits), kernel(plain_store_sums)
 else:
     _VECTOR = ir.VectorType(ir.IntType(64), WIDTH)
 
-    def _splat(builder: Any, word: Any) -> Any:
-        first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), word, ir.Constant(ir.IntType(32), 0))
+    def _splat(builder: Any, word: Any, vector: Any) -> Any:
+        first = builder.insert_element(ir.Constant(vector, ir.Undefined), word, ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), zeros)
+        return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
 
     def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
         data = context.make_array(array_type)(context, builder, array).data
@@ -64,8 +64,8 @@ else:
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             address = _address(context, builder, signature.args[0], args[0], args[1])
             loaded = builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
-            masks = _splat(builder, args[3])
-            passed = builder.and_(builder.sub(_splat(builder, args[2]), loaded), masks)
+            masks = _splat(builder, args[3], _VECTOR)
+            passed = builder.and_(builder.sub(_splat(builder, args[2], _VECTOR), loaded), masks)
             bits = builder.bitcast(builder.icmp_unsigned("==", passed, masks), ir.IntType(WIDTH))
             return builder.zext(bits, ir.IntType(64))
 
@@ -86,13 +86,17 @@ else:
         return types.int64(types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def _store_word(typingctx, array, at, word):  # type: ignore[no-untyped-def]
+    def _store_sums(typingctx, array, at, terms, first, summand):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            address = _address(context, builder, signature.args[0], args[0], args[1])
-            builder.store(args[2], builder.bitcast(address, ir.IntType(64).as_pointer()), align=1)
+            vector = ir.VectorType(ir.IntType(32), WIDTH)
+            source = _address(context, builder, signature.args[2], args[2], args[3])
+            loaded = builder.load(builder.bitcast(source, vector.as_pointer()), align=4)
+            added = builder.add(loaded, _splat(builder, builder.trunc(args[4], ir.IntType(32)), vector))
+            target = _address(context, builder, signature.args[0], args[0], args[1])
+            builder.store(added, builder.bitcast(target, vector.as_pointer()), align=4)
             return context.get_dummy_value()
 
-        return types.void(array, types.int64, types.uint64), generate
+        return types.void(array, types.int64, terms, types.int64, types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
     def _prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
@@ -122,51 +126,48 @@ else:
         return _count_bits(bits)
 
     @kernel
-    def store_word(array, at, word):  # type: ignore[no-untyped-def]
-        _store_word(array, at, word)
+    def store_sums(array, at, terms, first, summand):  # type: ignore[no-untyped-def]
+        _store_sums(array, at, terms, first, summand)
 
     @kernel
     def prefetch(array, at):  # type: ignore[no-untyped-def]
         _prefetch(array, at)
 
 
-# For each byte, the positions of its bits that are set, lowest first, as the bytes of a word.
+# For each byte, the positions of its bits that are set, lowest first; eight numbers each.
 _POSITIONS = np.array(
-    [sum(k << (8 * i) for i, k in enumerate(k for k in range(8) if byte >> k & 1)) for byte in range(256)], np.uint64
-)
-_EVERY_BYTE = np.uint64(0x0101_0101_0101_0101)
-CHUNK = 256
+    [([k for k in range(WIDTH) if byte >> k & 1] + [0] * WIDTH)[:WIDTH] for byte in range(1 << WIDTH)], np.uint32
+).ravel()
 
 
 @kernel
-def passing(words, span, minuend, mask, out):  # type: ignore[no-untyped-def]
-    """Where (minuend - word) & mask == mask in words[span]: positions from the span's start, as bytes; return how many.
+def passing(words, span, minuend, mask, out, n):  # type: ignore[no-untyped-def]
+    """Write the k in span where (minuend - words[k]) & mask == mask to out[n:] (uint32); return the new n.
 
-    A span has CHUNK words at most; `out` (uint8) has room for 8 more. No branch depends on the words: eight positions
-    are written for each eight words, and as many kept as pass.
+    `out` has room for 8 more than pass. No branch depends on the words: eight places are written for each eight words,
+    and as many kept as pass.
     """
     start, stop = span
-    n = 0
     for first in range(start, stop, WIDTH):
         bits = all_set(words, first, minuend, mask) & ((1 << min(WIDTH, stop - first)) - 1)
-        store_word(out, n, _POSITIONS[bits] + np.uint64(first - start) * _EVERY_BYTE)
+        store_sums(out, n, _POSITIONS, bits << 3, first)
         n += count_bits(bits)
     return n
 
 
 @kernel
-def sifted(words, span, minuends, mask, out):  # type: ignore[no-untyped-def]
+def sifted(words, span, minuends, mask, out, n):  # type: ignore[no-untyped-def]
     """`passing` by the first minuend; and a number that is not 0 where some word passes by the second one alone.
 
     The second must let through whatever the first does.
     """
     start, stop = span
     strict, loose = minuends
-    n = others = 0
+    others = 0
     for first in range(start, stop, WIDTH):
         valid = (1 << min(WIDTH, stop - first)) - 1
         bits = all_set(words, first, strict, mask) & valid
         others |= (all_set(words, first, loose, mask) & valid) ^ bits
-        store_word(out, n, _POSITIONS[bits] + np.uint64(first - start) * _EVERY_BYTE)
+        store_sums(out, n, _POSITIONS, bits << 3, first)
         n += count_bits(bits)
     return n, others

@@ -11,6 +11,9 @@ from typing import NamedTuple, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_TRIAL_MESSAGES = 8
+_SHORT_TRIAL_S, _MORE_TRIALS = 0.02, 4
+
 
 class Timed(NamedTuple):
     """How long a call took."""
@@ -55,3 +58,13 @@ def messages_within(budget_s: float, rounds: int, per_message_s: float, availabl
     while n > fitting and n > 1:
         n = (n + 1) // 2
     return n
+
+
+def share_within(match: Callable[[int], object], available: int, budget_s: float, rounds: int) -> int:
+    """How many messages fit into the budget, by a trial. `match(n)` matches the first n; the first call warms up."""
+    trial = min(_TRIAL_MESSAGES, available)
+    match(trial)
+    took_s = timed_all_threads(match, trial)[1].cpu_s
+    if took_s < _SHORT_TRIAL_S:  # by one trial alone `pyramid` once got 1,000 of 16,000 messages, its twin 4,000
+        took_s = min(took_s, *(timed_all_threads(match, trial)[1].cpu_s for _ in range(_MORE_TRIALS)))
+    return messages_within(budget_s, rounds, took_s / max(1, trial), available)

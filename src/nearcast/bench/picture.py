@@ -7,8 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from nearcast.bench.figures import Figures, figures
 from nearcast.bench.report import label_of
-from nearcast.bench.results import Figures, Result, figures
+from nearcast.bench.results import Result
 from nearcast.errors import InvalidInput, NearcastError
 
 

@@ -9,24 +9,28 @@ from typing import Any
 import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.ragged import starts_of
 from nearcast.bench.agreement import digest, require_agreement, sorted_hits
-from nearcast.bench.corpus import Corpus, MadeUp, message_group
-from nearcast.bench.measure import messages_within, timed, timed_all_threads
-from nearcast.bench.subscriptions import message_batch, row_batch, subscription_chunks
-from nearcast.bench.table_path import run_tables
+from nearcast.bench.corpus import Corpus, Drawn, MadeUp, message_group
+from nearcast.bench.measure import share_within, timed, timed_all_threads
+from nearcast.bench.memory import peak_bytes, reset_peak, resident_bytes
+from nearcast.bench.subscriptions import CHUNK, message_batch, row_batch, subscription_chunks
+from nearcast.bench.table_path import TablePlan, run_tables
+from nearcast.bench.threads import TIMES_THE_MESSAGES, run_threads
 from nearcast.bench.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import REGISTRY, Method, find_method, make_method
+from nearcast.matching.method import REGISTRY, Method
 from nearcast.matching.store import RowStore
+from nearcast.matching.variant import Variant, variant_of
 from nearcast.model import Hits, MessageBatch
 
 Tell = Callable[[str], None]
 """Told, in a few words, what begins."""
 
-_TRIAL_MESSAGES = 8
 _BLOCK = 50  # single messages of one method before the next takes its turn: noise hits all alike, caches stay warm
 _UPDATE_BATCH = 1_000
+_EXPECTED = 128  # messages to plan by, of all groups together
 _CHECKED_AFTER_UPDATES = 50
 
 
@@ -40,6 +44,7 @@ class Settings:
     updates: int = 10_000  # rows removed and inserted again
     tables: bool = False  # also through the whole table API, strings in and table out
     brute_limit: int = 1_000_000  # subscriptions; `brute` is left out beyond
+    threads: tuple[int, ...] = ()  # also throughput with so many threads each
 
     def __post_init__(self) -> None:
         for name in ("rounds", "brute_limit", "singles", "updates"):
@@ -48,6 +53,16 @@ class Settings:
                 raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
         if not self.budget_s > 0:
             raise InvalidInput(f"the time budget must be above 0 seconds; it is {self.budget_s}")
+        _check_threads(self.threads)
+
+
+def _check_threads(threads: tuple[int, ...]) -> None:
+    whole = isinstance(threads, tuple) and all(type(count) is int and count >= 1 for count in threads)
+    if not whole or len(set(threads)) < len(threads):
+        raise InvalidInput(f"threads are different whole numbers, 1 or more, as in [1, 2]; they are {threads!r}")
+
+
+Context = tuple[Corpus, Settings, Tell]
 
 
 def default_methods() -> list[str]:
@@ -66,9 +81,26 @@ def run_case(
     settings, corpus, tell = settings or Settings(), corpus or MadeUp(workload), tell or (lambda step: None)
     chosen, left_out = _chosen(methods, workload, settings)
     _warm_up(chosen, tell)
+    earlier = peak_bytes()  # of compiling, or of the case before
+    reset_peak()
+    measured, answers = _run_methods(chosen, workload, (corpus, settings, tell))
+    case = {"workload": workload.parameters(), "left_out": left_out} | measured
+    if settings.tables:
+        plan = TablePlan(settings.rounds, settings.budget_s, settings.singles, tell)
+        case["tables"] = run_tables(chosen, workload, corpus, plan, answers)
+    case["memory"] |= {"earlier_peak_bytes": earlier, "peak_bytes": peak_bytes()}
+    return case
+
+
+def _run_methods(chosen: list[Variant], workload: Workload, context: Context) -> tuple[dict[str, Any], dict[str, Hits]]:
+    """All but the tables, and what was found by group. Rows and methods are gone before the tables are made."""
+    corpus, settings, tell = context
+    memory = {"start_bytes": resident_bytes()}
     tell(f"{workload.name}: drawing {workload.subscriptions:,} subscriptions")
     store = filled_store(corpus, workload)
-    built, builds = _build_all(chosen, store, workload, tell)
+    memory["stored_bytes"] = resident_bytes()
+    built, builds = _build_all(chosen, store, workload, (corpus, tell))
+    memory["built_bytes"] = resident_bytes()
     groups: dict[str, list[dict[str, Any]]] = {}
     answers: dict[str, Hits] = {}
     for group in workload.groups:
@@ -76,59 +108,72 @@ def run_case(
         messages = checked_messages(message_batch(message_group(corpus, workload, group)), store.n_terms)
         groups[group], answers[group] = _run_group(built, messages, settings, f"{workload.name}, {group}")
     case: dict[str, Any] = {
-        "workload": workload.parameters(),
         "terms": store.n_terms,
         "stored_bytes": store.nbytes,
-        "left_out": left_out,
+        "memory": memory,
         "builds": builds,
         "groups": groups,
     }
+    if settings.threads:
+        case["threads"] = _run_threads(built, workload, context)
     if settings.updates:
-        case["updates"] = _run_updates(built, store, workload, (corpus, settings, tell))
-    if settings.tables:
-        built.clear()
-        case["tables"] = run_tables(chosen, workload, corpus, (settings.rounds, settings.budget_s, tell), answers)
-    return case
+        case["updates"] = _run_updates(built, store, workload, context)
+    return case, answers
+
+
+def _run_threads(methods: dict[str, Method], workload: Workload, context: Context) -> dict[str, list[dict[str, Any]]]:
+    """By group, on more messages than the other figures: the group's own and those with the next numbers."""
+    corpus, settings, tell = context
+    numbers = np.arange(TIMES_THE_MESSAGES * workload.messages)
+    plan = (settings.threads, settings.rounds, settings.budget_s)
+    measured = {}
+    for group in workload.groups:
+        tell(f"{workload.name}: {group} messages by threads")
+        messages = message_batch(message_group(corpus, workload, group, numbers))
+        measured[group] = run_threads(methods, messages, plan, f"{workload.name}, {group}")
+    return measured
 
 
 def steps_of(methods: Sequence[str], workload: Workload, settings: Settings) -> int:
     """How often `run_case` will tell what begins."""
-    n = len(_chosen(methods, workload, settings)[0])
-    return 1 + 1 + n + len(workload.groups) + (n if settings.updates else 0) + (n if settings.tables else 0)
+    n, groups = len(_chosen(methods, workload, settings)[0]), len(workload.groups)
+    of_threads = groups if settings.threads else 0
+    return 1 + 1 + n + groups + of_threads + (n if settings.updates else 0) + (n if settings.tables else 0)
 
 
-def filled_store(corpus: Corpus, workload: Workload) -> RowStore:
-    """The workload's subscriptions as stored rows: row k is subscription k."""
+def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowStore:
+    """The workload's subscriptions as stored rows: row k is subscription k. Nothing else holds more than a chunk."""
     store = RowStore(workload.geometry)
-    for first, drawn in subscription_chunks(corpus, workload):
+    for first, drawn in subscription_chunks(corpus, workload, chunk):
         store.add(row_batch(drawn, first), [])
     return store
 
 
-def known_methods(methods: Sequence[str]) -> list[str]:
-    """These, each once, or all where none is named. An unknown name raises."""
-    names = list(dict.fromkeys(methods or default_methods()))
-    for name in names:
-        find_method(name)
-    return names
+def known_methods(methods: Sequence[str]) -> list[Variant]:
+    """These, each once, or all where none is named. Unknown names, options and values raise, as `make_method` does."""
+    variants = {variant.label: variant for variant in map(variant_of, methods or default_methods())}
+    for variant in variants.values():
+        variant.make(RowStore(Workload().geometry), Workload().geometry)
+    return list(variants.values())
 
 
-def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[str], dict[str, str]]:
-    names = known_methods(methods)
-    if "brute" in names and workload.subscriptions > settings.brute_limit and len(names) > 1:
+def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[Variant], dict[str, str]]:
+    variants = known_methods(methods)
+    others = [variant for variant in variants if variant.name != "brute"]
+    if workload.subscriptions > settings.brute_limit and others:
         reason = f"more than {settings.brute_limit:,} subscriptions"
-        return [name for name in names if name != "brute"], {"brute": reason}
-    return names, {}
+        return others, {variant.label: reason for variant in variants if variant.name == "brute"}
+    return variants, {}
 
 
-def _warm_up(methods: list[str], tell: Tell) -> None:
+def _warm_up(methods: list[Variant], tell: Tell) -> None:
     """Call every kernel once on a toy, so that nothing is compiled while it is timed."""
     tell("compiling")
     toy = Workload(subscriptions=300, messages=3, vocabulary=500, topics=5, words_per_topic=20, long=(30, 60))
     store = filled_store(MadeUp(toy), toy)
     rows = store.live_rows()
-    for name in methods:
-        method = make_method(name, store, toy.geometry, {})
+    for variant in methods:
+        method = variant.make(store, toy.geometry)
         method.build(rows)
         for group in toy.groups:
             method.match(checked_messages(message_batch(message_group(MadeUp(toy), toy, group)), store.n_terms))
@@ -137,18 +182,31 @@ def _warm_up(methods: list[str], tell: Tell) -> None:
 
 
 def _build_all(
-    names: list[str], store: RowStore, workload: Workload, tell: Tell
+    variants: list[Variant], store: RowStore, workload: Workload, context: tuple[Corpus, Tell]
 ) -> tuple[dict[str, Method], list[dict[str, Any]]]:
+    corpus, tell = context
+    sample = _expected(corpus, workload)
     built: dict[str, Method] = {}
     measured = []
     rows = store.live_rows()
-    for name in names:
-        tell(f"{workload.name}: building {name}")
-        method = make_method(name, store, workload.geometry, {})
+    for variant in variants:
+        label = variant.label
+        tell(f"{workload.name}: building {label}")
+        method = variant.make(store, workload.geometry)
+        method.expect(sample)
         _, took = timed_all_threads(method.build, rows)
-        built[name] = method
-        measured.append({"method": name, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
+        built[label] = method
+        measured.append({"method": label, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
     return built, measured
+
+
+def _expected(corpus: Corpus, workload: Workload) -> MessageBatch:
+    """What methods are told to expect: as many of each group in turn, and none of those that are timed."""
+    later = np.arange(workload.messages, workload.messages + _EXPECTED // len(workload.groups))
+    drawn = [message_group(corpus, workload, group, later) for group in workload.groups]
+    counts = np.concatenate([np.diff(part.starts) for part in drawn])
+    terms, boxes = (np.concatenate([part[k] for part in drawn]) for k in (0, 2))
+    return message_batch(Drawn(terms, starts_of(counts), boxes))
 
 
 def _run_group(
@@ -183,12 +241,10 @@ def _run_group(
 
 def _share(method: Method, messages: MessageBatch, settings: Settings) -> MessageBatch:
     """As many of the messages, from the first on, as the method can match in its time."""
-    trial = messages.part(0, min(_TRIAL_MESSAGES, messages.size))
-    method.match(trial)
-    _, took = timed(method.match, trial)
-    per_message_s = took.cpu_s / max(1, trial.size)
     # One pass is for the check of agreement, and the single messages come on top.
-    return messages.part(0, messages_within(settings.budget_s, settings.rounds + 1, per_message_s, messages.size))
+    passes = settings.rounds + 1
+    n = share_within(lambda n: method.match(messages.part(0, n)), messages.size, settings.budget_s, passes)
+    return messages.part(0, n)
 
 
 def _run_singles(
@@ -210,10 +266,7 @@ def _one_by_one(messages: MessageBatch, start: int, stop: int) -> Iterator[Messa
 
 
 def _run_updates(
-    methods: dict[str, Method],
-    store: RowStore,
-    workload: Workload,
-    context: tuple[Corpus, Settings, Tell],
+    methods: dict[str, Method], store: RowStore, workload: Workload, context: Context
 ) -> list[dict[str, Any]]:
     """Random rows leave each method and come back, in batches; afterwards all must still agree."""
     corpus, settings, tell = context

@@ -13,7 +13,7 @@ from typing import Any
 
 from nearcast.bench.corpus import Corpus
 from nearcast.bench.results import Result, surroundings
-from nearcast.bench.runner import Settings, Tell, run_case, steps_of
+from nearcast.bench.runner import Settings, Tell, known_methods, run_case, steps_of
 from nearcast.bench.workload import PRESETS, Workload, read_toml, workload_of
 from nearcast.errors import InvalidInput
 
@@ -100,6 +100,7 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
         tuple(data.get("methods", ())),
         settings_of(data.get("run", {})),
     )
+    known_methods(made.methods)
     made.cases()  # refuses unknown parameters and values now, not an hour into the run
     return made
 
@@ -121,7 +122,8 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     for key in values:
         if key not in known:
             raise InvalidInput(f"a run has no setting '{key}'; it has {', '.join(known)}")
-    return Settings(**values)
+    given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return Settings(**given)
 
 
 def single_case(workload: Workload, methods: Sequence[str], settings: Settings) -> Sweep:
@@ -152,4 +154,5 @@ def run_sweep(
         "scale": scale,
         "settings": dataclasses.asdict(sweep.settings),
     }
-    return Result(about, surroundings(), runs)
+    peaks = [run["memory"][when] for run in runs for when in ("earlier_peak_bytes", "peak_bytes")]
+    return Result(about, surroundings(peaks), runs)

@@ -1,73 +1,126 @@
-"""The whole table API, strings in and matches table out: its time, and does it find what the methods find."""
+"""The whole table API, strings in and matches table out: its time and where it goes, and does it find the same."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arrays.arrow import list_parts
 from nearcast.bench.agreement import Disagreement
 from nearcast.bench.corpus import Corpus, message_group
-from nearcast.bench.measure import messages_within, timed_all_threads
+from nearcast.bench.measure import share_within, timed, timed_all_threads
 from nearcast.bench.tables import messages_table, subscription_tables
 from nearcast.bench.workload import Workload
 from nearcast.engine.index import Index, build_index
+from nearcast.matching.intake import checked_messages
+from nearcast.matching.variant import Variant
+from nearcast.matching.verify import owners_sorted
 from nearcast.model import Hits
 from nearcast.tables import matches_table
 
-_TRIAL_MESSAGES = 8
 
-Plan = tuple[int, float, Callable[[str], None]]
-"""Rounds, seconds of CPU time for each method and group, and whom to tell what begins."""
+class TablePlan(NamedTuple):
+    """How to measure."""
+
+    rounds: int
+    budget_s: float  # of CPU time for each method and group
+    singles: int  # messages by `match_one`
+    tell: Callable[[str], None]  # told what begins
+
+
+PARTS = ("read", "lookup", "kernel", "order", "write")
+"""Where the time goes: table to terms and places (`lookup`, tokens to terms, is within it), the method, rows to sorted
+ids, ids to the matches table."""
 
 
 def run_tables(
-    methods: Sequence[str], workload: Workload, corpus: Corpus, plan: Plan, answers: dict[str, Hits]
+    methods: Sequence[Variant], workload: Workload, corpus: Corpus, plan: TablePlan, answers: dict[str, Hits]
 ) -> list[dict[str, Any]]:
     """Raw figures by method. `answers` are what the methods found, by group: row k is subscription k."""
     subscriptions = pa.concat_tables(subscription_tables(corpus, workload))
     words = corpus.words()
     groups = {group: messages_table(message_group(corpus, workload, group), words, group) for group in workload.groups}
     measured = []
-    for name in methods:
-        plan[2](f"{workload.name}: tables through {name}")
-        index, took = timed_all_threads(build_index, subscriptions, name, space=workload.space)
-        records = {group: _run_group(index, table, plan, answers[group]) for group, table in groups.items()}
-        measured.append({"method": name, "build_cpu_s": took.cpu_s, "bytes": index.nbytes, "groups": records})
+    for variant in methods:
+        plan.tell(f"{workload.name}: tables through {variant.label}")
+        measured.append(_run_method(variant, (subscriptions, workload.space), groups, plan, answers))
     return measured
 
 
-def _run_group(index: Index, messages: pa.Table, plan: Plan, answer: Hits) -> dict[str, Any]:
-    """CPU time of the whole, and of its two large parts: tokens to terms and places; terms to sorted ids."""
-    rounds, budget_s, _ = plan
-    trial = messages.slice(0, _TRIAL_MESSAGES)
-    index.match(trial)
-    _, took = timed_all_threads(index.match, trial)
-    n = messages_within(budget_s, 2 * rounds, took.cpu_s / max(1, trial.num_rows), messages.num_rows)
-    part = messages.slice(0, min(n, len(answer.starts) - 1))
-    _require_same(index.match(part), answer, (index.method, part.num_rows))
-    whole, reading, matching = [], [], []
-    for _ in range(rounds):
-        whole.append(timed_all_threads(index.match, part)[1].cpu_s)
-        batch, took = timed_all_threads(index.read_messages, part)
-        reading.append(took.cpu_s)
-        matching.append(timed_all_threads(index.matcher.match, batch)[1].cpu_s)
-    return {
-        "messages": part.num_rows,
-        "whole_cpu_s": whole,
-        "reading_cpu_s": reading,
-        "matching_cpu_s": matching,
-    }
+def _run_method(
+    variant: Variant,
+    asked: tuple[pa.Table, Any],
+    groups: dict[str, pa.Table],
+    plan: TablePlan,
+    answers: dict[str, Hits],
+) -> dict[str, Any]:
+    """One index at a time: it is gone when this returns."""
+    subscriptions, space = asked
+    index, took = timed_all_threads(build_index, subscriptions, variant.name, space=space, **variant.options)
+    records = {}
+    for group, table in groups.items():
+        records[group] = _run_group(index, table, plan, answers[group], variant.label)
+        if group.endswith("point"):
+            records[group] |= _run_match_one(index, table, plan.singles, answers[group], variant.label)
+    return {"method": variant.label, "build_cpu_s": took.cpu_s, "bytes": index.nbytes, "groups": records}
 
 
-def _require_same(table: pa.Table, answer: Hits, asked: tuple[str, int]) -> None:
-    method, n = asked
+def _run_group(index: Index, messages: pa.Table, plan: TablePlan, answer: Hits, label: str) -> dict[str, Any]:
+    """CPU time of the whole and of its parts, in turns."""
+    answered = min(messages.num_rows, len(answer.starts) - 1)
+    n = share_within(lambda n: index.match(messages.slice(0, n)), answered, plan.budget_s, 2 * plan.rounds + 2)
+    part = messages.slice(0, n)
+    wanted = _wanted(answer, n)
+    _require_same(index.match(part), wanted, f"the table API over '{label}'")
+    _require_same(_in_parts(index, part)[0], wanted, f"the table API over '{label}', part by part,")
+    readings: dict[str, list[float]] = {f"{name}_cpu_s": [] for name in ("whole", *PARTS)}
+    for _ in range(plan.rounds):
+        readings["whole_cpu_s"].append(timed_all_threads(index.match, part)[1].cpu_s)
+        for name, took_s in _in_parts(index, part)[1].items():
+            readings[f"{name}_cpu_s"].append(took_s)
+    return {"messages": n, **readings}
+
+
+def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, float]]:
+    """What `index.match` does, step by step, each timed; the checks between the steps are in none of them."""
+    store, method = index.matcher.store, index.matcher.method
+    tokens, _ = list_parts(messages.column("tokens"))
+    batch, read = timed_all_threads(index.read_messages, messages)
+    _, lookup = timed_all_threads(index.vocabulary.lookup, tokens)
+    checked = checked_messages(batch, store.n_terms)
+    (hits, _), kernel = timed_all_threads(method.match, checked)
+    (ids, starts), order = timed_all_threads(owners_sorted, store, hits, False)
+    table, write = timed_all_threads(matches_table, checked.ids, ids, starts)
+    taken = (read, lookup, kernel, order, write)
+    return table, {name: took.cpu_s for name, took in zip(PARTS, taken, strict=True)}
+
+
+def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:
+    """CPU and wall time of `index.match_one` for each of the first messages, all of Python included."""
+    n = min(singles, messages.num_rows, len(answer.starts) - 1)
+    cpu_us, wall_us = [], []
+    for number, row in enumerate(messages.slice(0, n).to_pylist()):
+        if number == 0:
+            index.match_one(row["tokens"], row["x"], row["y"])  # compiles what was not called before
+        ids, took = timed(index.match_one, row["tokens"], row["x"], row["y"])
+        if not np.array_equal(ids, answer.rows[answer.starts[number] : answer.starts[number + 1]]):
+            raise Disagreement(f"match_one over '{label}' finds others for message {number} than the methods do")
+        cpu_us.append(round(took.cpu_s * 1e6, 3))
+        wall_us.append(round(took.wall_s * 1e6, 3))
+    return {"ones_cpu_us": cpu_us, "ones_wall_us": wall_us}
+
+
+def _wanted(answer: Hits, n: int) -> pa.Table:
+    """The matches table of the first n messages."""
     rows = answer.rows[: answer.starts[n]].astype(np.int64)
-    wanted = matches_table(np.arange(n), rows, answer.starts[: n + 1])
+    return matches_table(np.arange(n), rows, answer.starts[: n + 1])
+
+
+def _require_same(table: pa.Table, wanted: pa.Table, what: str) -> None:
     if not table.equals(wanted):
         raise Disagreement(
-            f"the table API over '{method}' finds {table.num_rows:,} pairs for {n:,} messages; "
-            f"the methods themselves find {wanted.num_rows:,}, or others"
+            f"{what} finds {table.num_rows:,} pairs; the methods themselves find {wanted.num_rows:,}, or others"
         )

@@ -29,6 +29,17 @@ _Baseline = Annotated[
     str | None, typer.Option(metavar="METHOD", help="Ratios against this one. [default: the best other]")
 ]
 
+_Methods = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...",
+        help='Which, each maybe with options: "brute,pyramid crowded=32". [default: the sweep\'s, or all but auto]',
+    ),
+]
+_Threads = Annotated[
+    str | None, typer.Option(metavar="N,...", help="Measure throughput with so many threads each, as in 1,2.")
+]
+
 
 @app.command()
 def run(  # noqa: PLR0913  the options of a command are its parameters
@@ -36,9 +47,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
         str | None, typer.Option(help="See `nearcast bench sweeps`; or a .toml file. [default: quick]")
     ] = None,
     workload: Annotated[str | None, typer.Option(help=f"One workload in place of a sweep: {WORKLOADS}.")] = None,
-    methods: Annotated[
-        str | None, typer.Option(metavar="NAME,...", help="Which. [default: the sweep's, or all but auto]")
-    ] = None,
+    methods: _Methods = None,
     subscriptions: Annotated[
         int | None, typer.Option("--subscriptions", "-n", help="With --workload: how many.")
     ] = None,
@@ -56,8 +65,9 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
         typer.Option(help="CPU seconds for each method and group; slow ones get fewer messages."),
     ] = None,
     tables: Annotated[
-        bool | None, typer.Option("--tables/--no-tables", help="Measure the whole table API too.")
+        bool | None, typer.Option("--tables/--no-tables", help="Measure the whole table API and match_one too.")
     ] = None,
+    threads: _Threads = None,
     scale: Annotated[float, typer.Option(help="Factor on all sizes, to try a sweep out.")] = 1.0,
     baseline: _Baseline = None,
     out: Annotated[
@@ -74,14 +84,14 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
     \b
     Example:
       nearcast bench run --sweep quick --out results
-      nearcast bench run --workload B -n 1000000 --methods keyword-first,spatial-first
+      nearcast bench run --workload B -n 1000000 --methods "pyramid,pyramid crowded=32" --threads 1,2
     """
     from nearcast.bench.results import save_result
 
     sizes = {"subscriptions": subscriptions, "messages": messages, "seed": seed}
-    settings = {"rounds": rounds, "budget_s": budget, "tables": tables}
+    settings = {"rounds": rounds, "budget_s": budget, "tables": tables, "threads": _thread_counts(threads)}
     chosen = _with_options(_chosen(sweep, workload, sizes), methods, settings)
-    _check_baseline(chosen, baseline)
+    baseline = _checked_baseline(chosen, baseline)
     result = _measured(chosen, scale, source, as_json)
     if out is not None:
         save_result(result, out / "result.json")
@@ -165,12 +175,26 @@ def _with_options(sweep: Sweep, methods: str | None, settings: dict[str, Any]) -
     return dataclasses.replace(sweep, methods=names, settings=dataclasses.replace(sweep.settings, **given))
 
 
-def _check_baseline(sweep: Sweep, baseline: str | None) -> None:
+def _thread_counts(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(int(count) for count in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--threads takes whole numbers, as in 1,2, not '{text}'") from None
+
+
+def _checked_baseline(sweep: Sweep, baseline: str | None) -> str | None:
+    """Its label among the methods that run."""
     from nearcast.bench.runner import known_methods
 
-    names = known_methods(sweep.methods)
-    if baseline is not None and baseline not in names:
-        raise InvalidInput(f"the baseline '{baseline}' is not among the methods that run: {', '.join(names)}")
+    if baseline is None:
+        return None
+    labels = [variant.label for variant in known_methods(sweep.methods)]
+    label = " ".join(baseline.split())
+    if label not in labels:
+        raise InvalidInput(f"the baseline '{baseline}' is not among the methods that run: {', '.join(labels)}")
+    return label
 
 
 def _measured(sweep: Sweep, scale: float, source: Path | None, quiet: bool) -> Result:
@@ -189,8 +213,8 @@ def _measured(sweep: Sweep, scale: float, source: Path | None, quiet: bool) -> R
 
 
 def _show(result: Result, baseline: str | None, as_json: bool) -> None:
+    from nearcast.bench.figures import figures
     from nearcast.bench.report import screen_report
-    from nearcast.bench.results import figures
 
     lines = [line._asdict() for line in figures(result, baseline)]
     show(result.document() | {"figures": lines}, as_json, screen_report(result, baseline))

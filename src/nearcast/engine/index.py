@@ -43,6 +43,11 @@ class Index:
         return self._matcher.method.name
 
     @property
+    def plan(self) -> str:
+        """What does the work, in words: the method itself, or the one that `auto` chose and why."""
+        return self._matcher.method.plan
+
+    @property
     def stats(self) -> Work:
         """Work done since the index was made: nodes visited, candidates compared, matches."""
         return self._matcher.stats
@@ -79,9 +84,7 @@ class Index:
         """The sorted ids of the subscriptions that one message at a point concerns."""
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        known = set(map(self._vocabulary.term, tokens))
-        known.discard(-1)
-        return self._matcher.match_one(np.array(sorted(known), np.int32), x, y)
+        return self._matcher.match_one(self._vocabulary.terms(tokens), x, y)
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""
@@ -124,12 +127,14 @@ def build_index(
     method: str = "auto",
     weights: Any = None,
     space: Sequence[float] | None = None,
+    *,
+    messages: Any = None,
     **options: Any,
 ) -> Index:
     """An index over a subscriptions table.
 
-    `space` makes coordinates planar; `analyser=` and `on_bad=` are taken from the options, the rest are the method's
-    own.
+    `space` makes coordinates planar; `messages` is a sample of what will come, for methods that plan by it (`auto`);
+    `analyser=` and `on_bad=` are taken from the options, the rest are the method's own.
     """
     if weights is not None:
         raise UnsupportedKind(
@@ -140,7 +145,11 @@ def build_index(
     if not isinstance(analyser, Analyser):
         raise InvalidInput(f"analyser is a nearcast.Analyser, not {type(analyser).__name__}")
     index = Index(Matcher(method, Space.of(space), options), Vocabulary(), analyser)
-    index.insert(subscriptions, on_bad=on_bad)
+    read = read_subscriptions(subscriptions, index.vocabulary, index._dialect(on_bad))
+    if messages is not None:
+        index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
+    index.rejects = read.rejects
+    index.insert_read(read)
     return index
 
 

@@ -92,6 +92,8 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
         index.match(messages)
         index.match(messages, threads=2)
     index.match_one(["w0", "w1"], 0.5, 0.5)
+    plain = build_index([{"id": 1, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}], name, space=space)
+    plain.match_one(["w0", "w1"], 0.5, 0.5)  # where all rows are plain it takes a shorter way
     with tempfile.TemporaryDirectory() as folder:
         index.save(folder)
         opened = open_index(folder)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.matching.postings import Postings, scan_list
+from nearcast.matching.postings import PostingArrays, Postings, scan_list
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.matching.term_order import rarest_two
@@ -21,6 +21,10 @@ class KeywordLists:
     def __init__(self, store: RowStore) -> None:
         self._store = store
         self._lists = Postings()
+
+    @property
+    def arrays(self) -> PostingArrays:
+        return self._lists.arrays
 
     @property
     def nbytes(self) -> int:
@@ -43,7 +47,7 @@ class KeywordLists:
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         marks = np.zeros(self._store.n_terms, np.uint8)
         starts = np.zeros(messages.size + 1, np.int64)
-        rows, nodes, seen = _match(self._lists.arrays, self._store.arrays, messages, marks, starts)
+        rows, nodes, seen = match_lists(self.arrays, self._store.arrays, messages, marks, starts)
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -54,7 +58,7 @@ class KeywordLists:
 
 
 @kernel
-def _match(lists, store, messages, marks, starts):  # type: ignore[no-untyped-def]
+def match_lists(lists, store, messages, marks, starts):  # type: ignore[no-untyped-def]
     """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at."""
     out = np.empty(1024, np.int32)
     n = nodes = seen = 0

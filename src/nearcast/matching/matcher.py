@@ -62,6 +62,10 @@ class Matcher:
 
     # -- changes
 
+    def expect(self, messages: MessageBatch) -> None:
+        """A sample of the messages to come, for methods that use it: tell it before the first subscriptions."""
+        self.method.expect(checked_messages(messages, np.iinfo(np.int32).max))
+
     def insert(self, batch: RowBatch, regions: list[Region] | None = None) -> None:
         """Add subscriptions; one whose id is known is replaced."""
         batch = checked_rows(batch)
@@ -114,7 +118,10 @@ class Matcher:
         """Number the live rows anew and build again: gives back what removals left, at O(1) a removal."""
         batch, regions = self.store.batch(self.store.live_rows())
         batch = by_owner(batch)  # rows of one owner must be neighbours again for the chains
+        expected = self.method.expected
         self._start(self.method.name)
+        if expected is not None:
+            self.method.expect(expected)
         if batch.size:
             self.insert(batch, regions)
 
@@ -137,19 +144,20 @@ class Matcher:
         """The subscriptions of one message at a point, the shortest way. Terms: int32, sorted, unique, not negative."""
         if len(terms) and terms[-1] >= self.store.n_terms:
             terms = terms[: np.searchsorted(terms, self.store.n_terms)]
-        place = np.array(((x, y, x, y),), np.float64)
         if self.termless.size or self.store.live_late or self._n_chained:
-            starts = np.array((0, len(terms)), np.int64)
-            found, work = self._match_part(
-                MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
-            )
-            ids = found.ids
-        else:
-            rows, work = self.method.match_point(terms, place)
-            ids = self.store.owner_ids[rows]
-            ids.sort()
-        self.stats = self.stats.plus(work)
+            return self._match_one_in_full(terms, x, y)
+        ids, nodes, candidates = self.method.match_point(terms, x, y)
+        ids.sort()
+        before = self.stats
+        self.stats = Work(before.nodes + nodes, before.candidates + candidates, before.matches + len(ids))
         return ids
+
+    def _match_one_in_full(self, terms: np.ndarray, x: float, y: float) -> np.ndarray:
+        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
+        message = MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
+        found, work = self._match_part(message)
+        self.stats = self.stats.plus(work)
+        return found.ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
         hits, work = self.method.match(messages)

@@ -8,6 +8,7 @@ when all its terms occur in the message and its box overlaps the message's box. 
 * a message may have no terms at all, or thousands; its terms are sorted, unique, and below `store.n_terms`;
 * `insert` brings rows that are already in the store; `remove` names rows that are still there and forgets them for
   good: the store may give their numbers to other rows right after;
+* `expect` may come before `build`, with a sample of the messages to come; a method may use it, and most do not;
 * `match` changes nothing, so that several threads may call it at once;
 * each row that holds is reported once per message, in any order.
 
@@ -43,7 +44,9 @@ class Method(ABC):
     takes_termless_rows: ClassVar[bool] = False
     """True for the oracle, which scans all rows itself."""
     cost_ns: ClassVar[tuple[float, float] | None] = None
-    """Rough nanoseconds a node and a candidate: `auto` chooses by these among the methods that name them."""
+    """Rough nanoseconds a node and a candidate, to weigh one against the other. `auto` tries the methods that name
+    them.
+    """
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
     rebuild_growth: ClassVar[float] = 4.0
@@ -65,6 +68,21 @@ class Method(ABC):
         self.store = store
         self.space = space
 
+    def expect(self, messages: MessageBatch) -> None:  # noqa: B027  most methods make nothing of it
+        """A sample of the messages to come, told before `build`: terms beyond `store.n_terms` may be among theirs. Copy
+        what you keep, and give it back as `expected`.
+        """
+
+    @property
+    def expected(self) -> MessageBatch | None:
+        """What a method that takes this one's place should be told: what this one was told, or has seen since."""
+        return None
+
+    @property
+    def plan(self) -> str:
+        """What does the work, in words: the method itself, or the one that it chose and why."""
+        return self.name
+
     @abstractmethod
     def build(self, rows: np.ndarray) -> None:
         """Index these rows (int32) and no others."""
@@ -78,13 +96,14 @@ class Method(ABC):
     @abstractmethod
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
 
-    def match_point(self, terms: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, Work]:
-        """The rows that hold on one message at a point (float64[1,4]). A method with a shorter way than a batch of one
-        overrides it; the rows may be overwritten by the next call on the same thread.
+    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
+        """The owners of the rows that hold on one message at a point, in a new array, in any order; nodes; candidates.
+
+        A method with a shorter way than a batch of one overrides it.
         """
-        starts = np.array((0, len(terms)), np.int64)
+        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
         hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
-        return hits.rows, work
+        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
 
     @property
     @abstractmethod

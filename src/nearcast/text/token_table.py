@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.ragged import drop_repeats, sort_in_place
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 FINISHER = np.uint64(0xD6E8FEB86659FD93)
@@ -127,6 +128,31 @@ def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):  # type: ignor
                 out_terms[first + k] = term
             else:
                 out_terms[first + k] = term_from(slots, starts, arena, hashes[k], raw, start, stop)[0]
+
+
+@kernel
+def lookup_message(slots, starts, arena, ended, end, out_terms):  # type: ignore[no-untyped-def]
+    """The terms of one message's tokens, sorted, each once, the unknown left out; return how many. `ended` has the
+    bytes of each token and after each the byte `end`, which no token has.
+    """
+    raw = np.empty(len(ended), np.uint8)
+    offsets = np.zeros(len(out_terms) + 1, np.int64)
+    n_bytes = n_tokens = 0
+    for k in range(len(ended)):
+        if ended[k] == end:
+            n_tokens += 1
+            offsets[n_tokens] = n_bytes
+        else:
+            raw[n_bytes] = ended[k]
+            n_bytes += 1
+    lookup_tokens(slots, starts, arena, raw, offsets, out_terms)
+    n = 0
+    for term in out_terms:
+        if term >= 0:
+            out_terms[n] = term
+            n += 1
+    sort_in_place(out_terms, 0, n)
+    return drop_repeats(out_terms, 0, n)
 
 
 @kernel

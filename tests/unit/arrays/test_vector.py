@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import (
-    CHUNK,
     WIDTH,
     all_set,
     count_bits,
@@ -17,10 +16,10 @@ from nearcast.arrays.vector import (
     plain_all_set,
     plain_count_bits,
     plain_lowest_bit,
-    plain_store_word,
+    plain_store_sums,
     prefetch,
     sifted,
-    store_word,
+    store_sums,
 )
 
 WORDS = st.one_of(
@@ -44,8 +43,8 @@ def run_count_bits(bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run_store_word(array, at, word):  # type: ignore[no-untyped-def]
-    store_word(array, at, word)
+def run_store_sums(array, at, terms, first, summand):  # type: ignore[no-untyped-def]
+    store_sums(array, at, terms, first, summand)
 
 
 @kernel
@@ -86,25 +85,29 @@ def test_count_bits_agrees_with_its_twin(bits: int) -> None:
     assert run_count_bits(bits) == plain_count_bits(bits)
 
 
-@given(WORDS, st.integers(0, 9))
-def test_store_word_agrees_with_its_twin_at_any_alignment(word: int, at: int) -> None:
-    got, expected = np.zeros(20, np.uint8), np.zeros(20, np.uint8)
-    run_store_word(got, at, np.uint64(word))
-    plain_store_word(expected, at, np.uint64(word))
+SHORT_WORDS = st.lists(st.integers(0, 2**31), min_size=11, max_size=11)
+
+
+@given(SHORT_WORDS, st.integers(0, 3), st.integers(0, 9), st.integers(0, 2**31 - 1))
+def test_store_sums_agrees_with_its_twin_at_any_alignment(words: list[int], first: int, at: int, summand: int) -> None:
+    got, expected, terms = np.zeros(20, np.uint32), np.zeros(20, np.uint32), np.array(words, np.uint32)
+    run_store_sums(got, at, terms, first, summand)
+    plain_store_sums(expected, at, terms, first, summand)
     assert got.tolist() == expected.tolist()
 
 
 SMALL_WORDS = st.lists(st.integers(0, 3), max_size=40)
+TOP = 1 << 63
 
 
-@given(SMALL_WORDS, st.integers(0, 40), st.integers(0, 3))
-def test_passing_finds_each_word_that_passes_and_no_other(words: list[int], start: int, limit: int) -> None:
+@given(SMALL_WORDS, st.integers(0, 40), st.integers(0, 3), st.integers(0, 2))
+def test_passing_finds_each_word_that_passes_and_no_other(words: list[int], start: int, limit: int, n: int) -> None:
     array = np.array(words + [0] * WIDTH, np.uint64)  # those behind the span would pass
-    top = 1 << 63
-    out = np.empty(CHUNK + 8, np.uint8)
+    out = np.full(60, 99, np.uint32)
     start = min(start, len(words))
-    n = passing(array, (start, len(words)), np.uint64(top + limit), np.uint64(top), out)
-    assert out[:n].tolist() == [k - start for k in range(start, len(words)) if words[k] <= limit]
+    end = passing(array, (start, len(words)), np.uint64(TOP + limit), np.uint64(TOP), out, n)
+    assert out[:n].tolist() == [99] * n
+    assert out[n:end].tolist() == [k for k in range(start, len(words)) if words[k] <= limit]
 
 
 @given(SMALL_WORDS, st.integers(1, 3))
@@ -112,16 +115,8 @@ def test_sifted_passes_by_the_strict_word_and_tells_whether_others_pass_by_the_l
     words: list[int], limit: int
 ) -> None:
     array = np.array(words + [limit] * WIDTH, np.uint64)
-    top = 1 << 63
-    out = np.empty(CHUNK + 8, np.uint8)
-    minuends = (np.uint64(top + limit - 1), np.uint64(top + limit))
-    n, others = sifted(array, (0, len(words)), minuends, np.uint64(top), out)
+    out = np.empty(60, np.uint32)
+    minuends = (np.uint64(TOP + limit - 1), np.uint64(TOP + limit))
+    n, others = sifted(array, (0, len(words)), minuends, np.uint64(TOP), out, 0)
     assert out[:n].tolist() == [k for k, word in enumerate(words) if word < limit]
     assert (others != 0) == (limit in words)
-
-
-def test_passing_takes_a_whole_chunk() -> None:
-    array = np.zeros(CHUNK + WIDTH, np.uint64)
-    out = np.empty(CHUNK + 8, np.uint8)
-    assert passing(array, (0, CHUNK), np.uint64(1 << 63), np.uint64(1 << 63), out) == CHUNK
-    assert out[:CHUNK].tolist() == list(range(CHUNK))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import nearcast as nc
-from nearcast.errors import CorruptFile, ForeignVersion, UnknownMethod, UnsupportedKind
+from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, UnknownMethod, UnsupportedKind
 from reference import pairs
 
 METHODS = sorted(info.name for info in nc.methods())
@@ -88,6 +88,24 @@ def test_match_one_agrees_with_match(method: str) -> None:
     for message in messages[:20]:
         ids = index.match_one(message["tokens"], *message["box"][:2])
         assert ids.tolist() == [s for m, s in wanted if m == message["id"]]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_match_one_takes_tokens_as_they_come(method: str, tmp_path: Path) -> None:
+    box = {"xmin": 0.0, "ymin": 0.0, "xmax": 1.0, "ymax": 1.0}
+    wishes = [["pizza"], ["pizza", "deal"], ["two\nlines"], [""], ["東京"]]
+    nc.build_index([{"id": i, "tokens": wish, **box} for i, wish in enumerate(wishes)], method).save(tmp_path)
+    index = nc.open_index(tmp_path)
+    assert index.match_one(["deal", "pizza", "unknown", "pizza"], 0.5, 1).tolist() == [0, 1]
+    assert index.match_one((token for token in ("pizza", "two\nlines", "東京")), 0, 0).tolist() == [0, 2, 4]
+    assert index.match_one([""], 0.0, 0.0).tolist() == [3]
+    assert index.match_one(["\ud800", "deal"], 0.0, 0.0).tolist() == index.match_one([], 0.5, 0.5).tolist() == []
+    assert index.match_one(["pizza"], 1.5, 0.5).tolist() == []
+    index.insert([{"id": 9, "tokens": ["unknown"], **box}])
+    assert index.match_one(["unknown"], 0.5, 0.5).tolist() == [9]
+    for x, y in ((float("nan"), 0.0), (0.0, float("inf"))):
+        with pytest.raises(InvalidInput, match="not finite"):
+            index.match_one(["pizza"], x, y)
 
 
 @pytest.mark.parametrize("method", METHODS)

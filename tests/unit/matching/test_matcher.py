@@ -21,7 +21,6 @@ from nearcast.matching.checks.cases import (
     rows_of,
 )
 from nearcast.matching.matcher import Matcher
-from nearcast.matching.method import find_method
 from nearcast.model import MAX_TERMS_PER_ROW
 
 CENTRE = point(0.5, 0.5)
@@ -110,21 +109,3 @@ def test_input_types_do_not_matter() -> None:
     frozen = messages._replace(terms=messages.terms.astype(np.uint16), boxes=messages.boxes.copy())
     frozen.boxes.flags.writeable = False
     assert matcher.match(frozen).ids.tolist() == [1]
-
-
-def crowd(vocabulary: int, side: float) -> list[Subscription]:
-    rng = np.random.default_rng(3)
-    places = rng.random((500, 2)).tolist()
-    return [
-        Subscription(i, [int(rng.integers(vocabulary))], (x, y, x + side, y + side)) for i, (x, y) in enumerate(places)
-    ]
-
-
-def test_auto_takes_the_method_that_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    def chosen(subscriptions: list[Subscription]) -> str:
-        return built("auto", subscriptions).method.chosen.name  # type: ignore[attr-defined,no-any-return]
-
-    assert chosen(crowd(300, 0.9)) == chosen(crowd(2, 0.01)) == "pyramid"
-    monkeypatch.setattr(find_method("pyramid"), "cost_ns", None)
-    assert chosen(crowd(300, 0.9)) == "keyword-first", "words divide, places do not"
-    assert chosen(crowd(2, 0.01)) == "spatial-first", "places divide, words do not"

@@ -10,7 +10,6 @@ import pytest
 import xxhash
 
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
-from nearcast.text import vocabulary as vocabulary_module
 from nearcast.text import vocabulary_file
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -73,20 +72,31 @@ def test_a_null_cannot_be_added_and_nothing_of_the_batch_is() -> None:
     assert len(vocabulary) == 1
 
 
-def test_one_term_at_a_time_agrees_and_follows_growth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary_module, "MEMO_SIZE", 2)
+def test_one_term_at_a_time_agrees_and_follows_growth() -> None:
     vocabulary = make("a", "b", "c")
-    for _ in range(2):
-        assert [vocabulary.term(token) for token in ("a", "b", "c", "d", "", "\ud800")] == [
-            0,
-            1,
-            2,
-            -1,
-            -1,
-            -1,
-        ]
+    assert [vocabulary.term(token) for token in ("a", "b", "c", "d", "", "\ud800")] == [0, 1, 2, -1, -1, -1]
     vocabulary.add(pa.array(["d"]))
     assert vocabulary.term("d") == 3
+
+
+def test_the_terms_of_a_message_are_sorted_and_each_there_once() -> None:
+    vocabulary = make("b", "a", "", "two\nlines", "\0", "né", "ÿ", "\n", "東京")
+    assert vocabulary.terms(["a", "b", "unknown", "a"]).tolist() == [0, 1]
+    assert vocabulary.terms([]).tolist() == []
+    assert vocabulary.terms([""]).tolist() == [2]
+    assert vocabulary.terms(["two", "lines"]).tolist() == []
+    assert vocabulary.terms(["ÿ", "two\nlines", "\0", "", "\n"]).tolist() == [2, 3, 4, 6, 7]
+    assert vocabulary.terms(["\udcff", "a", "\udcc3\udca9", "東京"]).tolist() == [1, 8]
+    assert vocabulary.terms(token for token in ("né", "b\n")).tolist() == [5]
+    assert vocabulary.terms(["a"]).dtype == np.int32
+    with pytest.raises(TypeError):
+        vocabulary.terms([b"a"])  # type: ignore[list-item]
+
+
+def test_a_message_of_thousands_of_tokens_is_looked_up_whole() -> None:
+    vocabulary = make(*(f"t{i}" for i in range(500)))
+    tokens = [f"t{(i * 7919) % 1000}" for i in range(2000)]
+    assert vocabulary.terms(tokens).tolist() == list(range(500))
 
 
 def test_a_term_that_is_not_there_is_an_error() -> None:

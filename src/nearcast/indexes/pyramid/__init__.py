@@ -70,6 +70,7 @@ class Pyramid(Method):
             self._make_run(np.sort(rows), FIRST_RUN)
 
     def insert(self, rows: np.ndarray) -> None:
+        self._tickets = Tickets()
         self._make_room()
         if self._live[YOUNG] + len(rows) <= self._most_young:
             self._young.insert(rows)
@@ -82,6 +83,7 @@ class Pyramid(Method):
         self._firsts = grown(self._firsts, self.store.high)
 
     def remove(self, rows: np.ndarray) -> None:
+        self._tickets = Tickets()
         homes = self._homes[rows]
         for home in np.flatnonzero(np.bincount(homes)).tolist():
             gone = rows[homes == home]
@@ -164,17 +166,10 @@ class Pyramid(Method):
         self._hits_a_message = len(rows) / max(1, messages.size)
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
-    def match_point(self, terms: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, Work]:
-        if JIT_DISABLED or self._live[YOUNG] or not self._runs:
-            return super().match_point(terms, place)
-        store, n_terms, parts = self.store.arrays, self.store.n_terms, []
-        nodes = seen = 0
-        for run in self._runs.values():
-            rows, run_nodes, run_seen = self._tickets.match(run, store, n_terms, (terms, place))
-            nodes, seen = nodes + run_nodes, seen + run_seen
-            parts.append(rows if len(self._runs) == 1 else rows.copy())
-        found = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        return found, Work(nodes, seen, len(found))
+    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
+        if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
+            return super().match_point(terms, x, y)
+        return self._tickets.match(self._runs, self._young.arrays, self.store, terms, x, y)
 
     @property
     def nbytes(self) -> int:

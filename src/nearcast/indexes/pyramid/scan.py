@@ -8,15 +8,15 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
-from nearcast.arrays.vector import CHUNK, WIDTH, lowest_bit, passing, prefetch, sifted
+from nearcast.arrays.vector import WIDTH, lowest_bit, passing, prefetch, sifted
 from nearcast.indexes.pyramid.lanes import BITS, ONES, TOPS, lane, mapped, overlaps_surely, place_word
-from nearcast.indexes.pyramid.run import COARSE, FINEST, MANY, ROW, coarse_cells, first_of, length_of, levels_of
+from nearcast.indexes.pyramid.run import COARSE, FINEST, MANY, ROW, SPARE, coarse_cells, first_of, length_of, levels_of
 from nearcast.matching.predicate import box_overlaps
 
 _TERM = np.uint64(0x7FFF_FFFF)
 _UNSURE = np.uint64(1 << 62)  # of a late row: its box must be asked; MANY: its terms must be asked
 _LATE_TAG = MANY | ROW
-_AHEAD = 8  # late rows
+_AHEAD = 8  # entries, or late rows, whose memory is asked for before their turn
 _ASKED = 64  # entries of a list whose boxes are asked for beforehand: eight cache lines
 
 
@@ -25,7 +25,6 @@ class Desk(NamedTuple):
 
     lists: np.ndarray  # int64[room,2]  first and last+1 entry of each list to scan; or a cell, before its list is known
     place: np.ndarray  # int64[4]  the message's box, mapped
-    spots: np.ndarray  # uint8[CHUNK + 8]  positions that pass, while a list is scanned
     counts: np.ndarray  # int64[2]  how many lists, and how many entries they have; lists -1 for a range
 
 
@@ -39,7 +38,7 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
     for m in range(len(starts) - 1):
         longest = max(longest, messages.term_starts[m + 1] - messages.term_starts[m])
     desk, next_desk = new_desk(longest), new_desk(longest)
-    late = np.empty(1024, np.uint64)
+    late, picks = np.empty(1024, np.uint64), np.zeros(1024, np.uint32)
     n = nodes = seen = 0
     for m in range(-1, len(starts) - 1):
         if m + 1 < len(starts) - 1:
@@ -47,8 +46,10 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
         if m >= 0:
             set_bits(marks, messages, m)
             if desk.counts[0] >= 0:
-                out, late = with_room(out, n, desk.counts[1] + 1), with_room(late, 0, desk.counts[1] + 1)
-                n, n_late = scan_lists(run, desk, marks, out, late, n)
+                room = desk.counts[1] + SPARE
+                out, late, picks = with_room(out, n, room), with_room(late, 0, room), with_room(picks, 0, 2 * room)
+                n_picks, n_late = pick(run, desk, marks, picks, late)
+                n, n_late = keep(run.tags, (picks, n_picks), marks, late, n_late, out, n)
                 n = settle(store, messages.boxes[m], marks, late, n_late, out, n)
             else:
                 out, n = scan_range(run, store, (messages, m), desk, marks, out, n)
@@ -63,7 +64,7 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
 @kernel
 def new_desk(longest):  # type: ignore[no-untyped-def]
     lists = np.empty((longest * (FINEST + 1), 2), np.int64)
-    return Desk(lists, np.empty(4, np.int64), np.empty(CHUNK + 8, np.uint8), np.zeros(2, np.int64))
+    return Desk(lists, np.empty(4, np.int64), np.zeros(2, np.int64))
 
 
 @kernel
@@ -151,44 +152,53 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan_lists(run, desk, marks, out, late, n):  # type: ignore[no-untyped-def]
-    """Write the rows of these lists that surely hold to out[n:], and those that must be asked exactly to `late`; return
-    the new n, and how many are late.
+def pick(run, desk, marks, picks, late):  # type: ignore[no-untyped-def]
+    """Write the entries of the message's lists whose boxes surely overlap to `picks`; those that only touch, in mapped
+    coordinates, and have their second term, to `late`. Return how many of each.
     """
-    # Arrays are taken out of their tuples once: done for each entry, it made this 7 times slower (A, 1 M rows). Indices
-    # are unsigned, since signed ones are tested for being negative: 7.5 us instead of 10.4 (A, 10 M rows, in cache).
-    boxes, tags, lists, spots = run.boxes, run.tags, desk.lists, desk.spots
+    boxes, lists = run.boxes, desk.lists
     word = place_word(desk.place[0], desk.place[1], desk.place[2], desk.place[3])
-    n_late = 0
+    n = n_late = 0
     for k in range(desk.counts[0]):
-        for first in range(lists[k, 0], lists[k, 1], CHUNK):
-            stop = min(first + CHUNK, lists[k, 1])
-            ask_for(tags, first, stop)
-            n_inside, touching = sifted(boxes, (first, stop), (word - ONES, word), TOPS, spots)
-            for i in range(n_inside):
-                tag = tags[np.uint64(first) + np.uint64(spots[np.uint64(i)])]
-                # Sums, not branches: one second term in ten is missing, at random.
-                is_marked = has_bit(marks, (tag >> np.uint64(32)) & _TERM)
-                is_late = is_marked & (tag >> np.uint64(63))
-                out[np.uint64(n)] = tag & ROW
-                n += np.int64(is_marked ^ is_late)
-                late[np.uint64(n_late)] = tag & _LATE_TAG
-                n_late += np.int64(is_late)
-            if touching:
-                n_late = add_touching(run, (first, stop), word, desk, marks, late, n_late)
+        span = (lists[k, 0], lists[k, 1])
+        n, touching = sifted(boxes, span, (word - ONES, word), TOPS, picks, n)
+        if touching:
+            n_late = add_touching(run, span, word, (picks, n), marks, late, n_late)
     return n, n_late
 
 
 @kernel
-def add_touching(run, span, word, desk, marks, late, n_late):  # type: ignore[no-untyped-def]
+def add_touching(run, span, word, room, marks, late, n_late):  # type: ignore[no-untyped-def]
     """Add the entries of a span that touch the place in mapped coordinates, no more, to the late ones."""
-    boxes, tags, spots = run.boxes, run.tags, desk.spots
-    for i in range(passing(boxes, span, word, TOPS, spots)):
-        entry = span[0] + np.int64(spots[i])
-        if not overlaps_surely(word - boxes[entry]):
-            late[n_late] = (tags[entry] & _LATE_TAG) | _UNSURE
-            n_late += np.int64(has_bit(marks, (tags[entry] >> np.uint64(32)) & _TERM))
+    boxes, tags = run.boxes, run.tags
+    picks, n = room
+    for i in range(n, passing(boxes, span, word, TOPS, picks, n)):
+        tag = tags[picks[i]]
+        if not overlaps_surely(word - boxes[picks[i]]):
+            late[n_late] = (tag & _LATE_TAG) | _UNSURE
+            n_late += np.int64(has_bit(marks, (tag >> np.uint64(32)) & _TERM))
     return n_late
+
+
+@kernel
+def keep(tags, picked, marks, late, n_late, out, n):  # type: ignore[no-untyped-def]
+    """Of the entries picked = (picks, how many), write the rows that have their second term to out[n:], or to `late` if
+    they have more terms. Return the new n, and how many are late.
+    """
+    # Indices are unsigned, since signed ones are tested for being negative: 7.5 us instead of 10.4 (A, 10 M rows, in
+    # cache).
+    picks, n_picks = picked
+    for i in range(n_picks):
+        prefetch(tags, picks[np.uint64(i + _AHEAD)])
+        tag = tags[picks[np.uint64(i)]]
+        # Sums, not branches: one second term in ten is missing, at random.
+        is_marked = has_bit(marks, (tag >> np.uint64(32)) & _TERM)
+        is_late = is_marked & (tag >> np.uint64(63))
+        out[np.uint64(n)] = tag & ROW
+        n += np.int64(is_marked ^ is_late)
+        late[np.uint64(n_late)] = tag & _LATE_TAG
+        n_late += np.int64(is_late)
+    return n, n_late
 
 
 @kernel
@@ -216,12 +226,6 @@ def settle(store, box, marks, late, n_late, out, n):  # type: ignore[no-untyped-
 
 
 @kernel
-def row_holds_exactly(store, row, marks, box):  # type: ignore[no-untyped-def]
-    """The exact predicate, on marks of one bit a term."""
-    return box_overlaps(store, row, box) and has_all_bits(store, row, marks)
-
-
-@kernel
 def has_all_bits(store, row, marks):  # type: ignore[no-untyped-def]
     """Whether each positive term of the row is marked."""
     first = store.offsets[row]
@@ -237,20 +241,17 @@ def scan_range(run, store, message, desk, marks, out, n):  # type: ignore[no-unt
     messages, m = message
     left, low, right, high = desk.place[0], desk.place[1], desk.place[2], desk.place[3]
     mask = coarse_cells(left, low, right, high)
-    box = messages.boxes[m]
+    picks, late, n_late = np.empty(1024, np.uint32), np.empty(1024, np.uint64), 0
     n_lists = seen = 0
     for k in range(messages.term_starts[m], messages.term_starts[m + 1]):
         term = messages.terms[k]
         if term >= len(run.nodes) or run.nodes[term, 0] & mask == 0:
             continue
-        where = run.nodes[term, 1]
-        first, levels = first_of(where), levels_of(where)
-        if levels == 0:
-            out = with_room(out, n, length_of(where))
-            n = scan_cell(
-                run, store, box, (desk.place, desk.spots, marks), (first, first + length_of(where), 0, 0, 0), out, n
-            )
-            n_lists, seen = n_lists + 1, seen + length_of(where)
+        first, levels = first_of(run.nodes[term, 1]), levels_of(run.nodes[term, 1])
+        size = length_of(run.nodes[term, 1])  # 0 where there are levels
+        out, late, picks = with_room(out, n, size), with_room(late, n_late, size), with_room(picks, 0, size + SPARE)
+        n, n_late = scan_cell(run, (desk.place, marks, picks), (first, first + size, 0, 0, 0), late, n_late, out, n)
+        n_lists, seen = n_lists + (levels == 0), seen + size
         while levels:
             level = lowest_bit(levels)
             levels &= levels - 1
@@ -258,33 +259,39 @@ def scan_range(run, store, message, desk, marks, out, n):  # type: ignore[no-unt
             for row in range(low >> shift, (high >> shift) + 1):
                 for column in range(left >> shift, (right >> shift) + 1):
                     start = np.int64(run.starts[first + (row << level) + column])
-                    stop = np.int64(run.starts[first + (row << level) + column + 1])
-                    out = with_room(out, n, stop - start)
-                    n = scan_cell(
-                        run, store, box, (desk.place, desk.spots, marks), (start, stop, level, column, row), out, n
-                    )
-                    n_lists, seen = n_lists + 1, seen + stop - start
+                    size = np.int64(run.starts[first + (row << level) + column + 1]) - start
+                    out, late = with_room(out, n, size), with_room(late, n_late, size)
+                    picks = with_room(picks, 0, size + SPARE)
+                    cell = (start, start + size, level, column, row)
+                    n, n_late = scan_cell(run, (desk.place, marks, picks), cell, late, n_late, out, n)
+                    n_lists, seen = n_lists + 1, seen + size
             first += (1 << (2 * level)) + 1
     desk.counts[0], desk.counts[1] = n_lists, seen
-    return out, n
+    out = with_room(out, n, n_late)
+    return out, settle(store, messages.boxes[m], marks, late, n_late, out, n)
 
 
 @kernel
-def scan_cell(run, store, box, message, cell, out, n):  # type: ignore[no-untyped-def]
-    """Scan one cell for a range. A row in many cells is reported by the one where the two boxes begin to overlap."""
+def scan_cell(run, message, cell, late, n_late, out, n):  # type: ignore[no-untyped-def]
+    """Scan one cell for a range; return n and n_late. A row in many cells is reported by the one where the two boxes
+    begin to overlap.
+    """
     start, stop, level, column, row = cell
-    place, spots, marks = message
+    place, marks, picks = message
     boxes, tags, left, low = run.boxes, run.tags, place[0], place[1]
     word = place_word(left, low, place[2], place[3])
     shift = BITS - level
-    for first in range(start, stop, CHUNK):
-        for i in range(passing(boxes, (first, min(first + CHUNK, stop)), word, TOPS, spots)):
-            entry = first + np.int64(spots[i])
-            tag, own = tags[entry], boxes[entry]
-            x, y = max(lane(own, 0), left) >> shift, max(lane(own, 1), low) >> shift
-            if x == column and y == row and has_bit(marks, (tag >> np.uint64(32)) & _TERM):
-                sure = (tag & MANY == 0) & overlaps_surely(word - own)
-                if sure or row_holds_exactly(store, np.int64(tag & ROW), marks, box):
+    for i in range(passing(boxes, (start, stop), word, TOPS, picks, 0)):
+        tag, own = tags[picks[i]], boxes[picks[i]]
+        begins = (max(lane(own, 0), left) >> shift == column) & (max(lane(own, 1), low) >> shift == row)
+        if begins and has_bit(marks, (tag >> np.uint64(32)) & _TERM):
+            if overlaps_surely(word - own):
+                if tag & MANY == 0:
                     out[n] = tag & ROW
                     n += 1
-    return n
+                    continue
+                late[n_late] = tag & _LATE_TAG
+            else:
+                late[n_late] = (tag & _LATE_TAG) | _UNSURE
+            n_late += 1
+    return n, n_late

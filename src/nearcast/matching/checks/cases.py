@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from nearcast.geo.region import Region
 from nearcast.geo.space import Space
 from nearcast.matching.matcher import Matcher
 from nearcast.matching.method import find_method
+from nearcast.matching.variant import variant_of
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
 
 UNIT = Space(True, (0.0, 0.0, 1.0, 1.0))
@@ -78,9 +78,8 @@ def _ragged(lists: list[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 def empty(method: str) -> Matcher:
     """A matcher with nothing in it. `method` is a name, or a name and options: "pyramid crowded=2 young=8"."""
-    name, *options = method.split()
-    pairs = (option.split("=", 1) for option in options)
-    return Matcher(name, UNIT, {key: ast.literal_eval(value) for key, value in pairs})
+    variant = variant_of(method)
+    return Matcher(variant.name, UNIT, variant.options)
 
 
 def variants(name: str) -> list[str]:

@@ -1,0 +1,96 @@
+"""The watch: which messages come, and have they become others than the plan was made for?"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.ragged import starts_of
+from nearcast.indexes.auto.trial import MOST_MESSAGES
+from nearcast.model import MessageBatch
+
+DRIFT = 2.0  # times the work, or the terms, of a message that was planned for
+PATIENCE = 10.0  # a plan and a switch may take a tenth of the time that matching took since the last
+EVERY = 1024  # messages, one call is noted: 16 us, a fiftieth of what the fastest method takes for them
+BLOCK = 4  # neighbours of a watched batch are kept
+
+
+class Load(NamedTuple):
+    """What a message is like on average."""
+
+    terms: float
+    work: float  # nanoseconds, by costs.py
+
+
+class Watch:
+    """Recent messages, and the load since it was last judged. Threads may note at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._recent: deque[MessageBatch] = deque(maxlen=MOST_MESSAGES // BLOCK)
+        self._planned: Load | None = None
+        self._planning_s = 0.0
+        self._passed = 0
+        self.due = False
+        """True once messages have drifted: time for a new plan."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._messages = self._terms = self._work = self._seconds = 0.0
+
+    def start(self, planned: Load | None, planning_s: float) -> None:
+        """Compare with this load from now on; None: whatever comes is right."""
+        with self._lock:
+            self._planned, self._planning_s, self.due = planned, planning_s, False
+            self._begin()
+
+    def weight(self, n_messages: int) -> float:
+        """For how many such calls this one stands; 0: it is not to be noted."""
+        before = self._passed  # a count lost between threads only thins what is noted
+        self._passed = before + n_messages
+        return 0.0 if before // EVERY == self._passed // EVERY else max(1.0, EVERY / n_messages)
+
+    def note(self, messages: MessageBatch, work: float, seconds: float, weight: float) -> None:
+        """These were matched."""
+        block = _block(messages, self._passed)
+        with self._lock:
+            self._recent.append(block)
+            self._messages += weight * messages.size
+            self._terms += weight * len(messages.terms)
+            self._work += weight * work
+            self._seconds += weight * seconds
+            if self._seconds >= PATIENCE * self._planning_s and self._knows_enough():
+                self.due = self.due or self._drifted()
+                self._begin()
+
+    def _knows_enough(self) -> bool:
+        return sum(block.size for block in self._recent) >= MOST_MESSAGES // 4
+
+    def _drifted(self) -> bool:
+        if self._planned is None:
+            return False
+        terms, work = self._terms / self._messages, self._work / self._messages
+        longer = (terms + 1) / (self._planned.terms + 1)
+        return longer > DRIFT or longer < 1 / DRIFT or work > DRIFT * self._planned.work
+
+    @property
+    def recent(self) -> MessageBatch | None:
+        """The latest messages, or None while they are too few to tell anything."""
+        with self._lock:
+            return _joined(list(self._recent)) if self._knows_enough() else None
+
+
+def _block(messages: MessageBatch, number: int) -> MessageBatch:
+    """A few neighbours from somewhere in the batch, copied: the caller's arrays are the caller's."""
+    first = number // EVERY % max(1, messages.size - BLOCK + 1)
+    part = messages.part(first, min(first + BLOCK, messages.size))
+    return MessageBatch(*(array.copy() for array in part))
+
+
+def _joined(blocks: list[MessageBatch]) -> MessageBatch:
+    counts = np.concatenate([np.diff(block.term_starts) for block in blocks])
+    ids, terms, _, boxes, times = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
+    return MessageBatch(ids, terms, starts_of(counts), boxes, times)
