@@ -39,12 +39,12 @@ def _by_digit(source, target, shift, bits, counts):  # type: ignore[no-untyped-d
     mask = (1 << bits) - 1
     counts[: mask + 2] = 0
     for k in range(len(source)):
-        counts[((source[k] >> shift) & mask) + 1] += 1
+        counts[np.uint64(((source[k] >> shift) & mask) + 1)] += 1
     for digit in range(mask):
         counts[digit + 1] += counts[digit]
     for k in range(len(source)):
-        digit = (source[k] >> shift) & mask
-        target[counts[digit]] = source[k]
+        digit = np.uint64((source[k] >> shift) & mask)  # unsigned: a signed index is tested for being negative
+        target[np.uint64(counts[digit])] = source[k]
         counts[digit] += 1
 
 

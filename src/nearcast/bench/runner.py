@@ -222,6 +222,7 @@ def _run_group(
         records[name] = {
             "method": name,
             "messages": batches[name].size,
+            "terms": len(batches[name].terms),
             "work": {what: int(count) for what, count in work._asdict().items()},
             "digest": digest(found[name]),
             "rounds_cpu_s": {},  # by number of messages: its own, and those of slower methods

@@ -9,9 +9,12 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
+from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.model import NO_TIME, Hits, MessageBatch
+
+_AHEAD = 16
 
 
 def verified(store: RowStore, messages: MessageBatch, hits: Hits) -> Hits:
@@ -74,12 +77,22 @@ def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> tuple[np.nda
     """Subscription ids and starts: sorted within each message; where rows share owners, each id once."""
     if store.in_id_order:
         sort_each(hits.rows, hits.starts)
-    ids = store.owner_ids[hits.rows]
+    ids = np.empty(len(hits.rows), np.int64)
+    _gather(store.owner_ids, hits.rows, ids)
     if store.in_id_order and not has_chains:
         return ids, hits.starts
     starts = hits.starts.copy()
     n = _sort_ids(ids, starts, store.in_id_order, has_chains)
     return ids[:n], starts
+
+
+@kernel
+def _gather(owner_ids, rows, out):  # type: ignore[no-untyped-def]
+    """The owner of each row: each is a cache miss, so those of the next rows are on their way meanwhile."""
+    for k in range(len(rows)):
+        if k + _AHEAD < len(rows):
+            prefetch(owner_ids, rows[k + _AHEAD])
+        out[k] = owner_ids[np.uint64(rows[k])]
 
 
 @kernel

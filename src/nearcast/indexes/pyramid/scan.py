@@ -16,7 +16,8 @@ from nearcast.matching.predicate import box_overlaps
 _TERM = np.uint64(0x7FFF_FFFF)
 _UNSURE = np.uint64(1 << 62)  # of a late row: its box must be asked; MANY: its terms must be asked
 _LATE_TAG = MANY | ROW
-_AHEAD = 8  # entries, or late rows, whose memory is asked for before their turn
+_TAGS_AHEAD = 32  # picked entries whose tags are asked for before their turn
+_AHEAD = 8  # late rows, likewise
 _ASKED = 64  # entries of a list whose boxes are asked for beforehand: eight cache lines
 
 
@@ -47,7 +48,8 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
             set_bits(marks, messages, m)
             if desk.counts[0] >= 0:
                 room = desk.counts[1] + SPARE
-                out, late, picks = with_room(out, n, room), with_room(late, 0, room), with_room(picks, 0, 2 * room)
+                out, late = with_room(out, n, room), with_room(late, 0, room)
+                picks = with_room(picks, 0, 2 * room + _TAGS_AHEAD)
                 n_picks, n_late = pick(run, desk, marks, picks, late)
                 n, n_late = keep(run.tags, (picks, n_picks), marks, late, n_late, out, n)
                 n = settle(store, messages.boxes[m], marks, late, n_late, out, n)
@@ -189,7 +191,7 @@ def keep(tags, picked, marks, late, n_late, out, n):  # type: ignore[no-untyped-
     # cache).
     picks, n_picks = picked
     for i in range(n_picks):
-        prefetch(tags, picks[np.uint64(i + _AHEAD)])
+        prefetch(tags, picks[np.uint64(i + _TAGS_AHEAD)])
         tag = tags[picks[np.uint64(i)]]
         # Sums, not branches: one second term in ten is missing, at random.
         is_marked = has_bit(marks, (tag >> np.uint64(32)) & _TERM)
