@@ -99,8 +99,8 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
 
 
 def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:
-    """CPU and wall time of `index.match_one` for each of some messages, all of Python included. As many others go before
-    them untimed: a service that has just started is slower.
+    """CPU and wall time of `index.match_one` for each of some messages, all of Python included. As many others go
+    before them untimed: a service that has just started is slower.
     """
     n = min(2 * singles, messages.num_rows, len(answer.starts) - 1)
     cpu_us, wall_us = [], []
