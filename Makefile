@@ -35,7 +35,7 @@ layers: setup
 	$(BIN)/lint-imports
 
 tests: setup docs warmup
-	$(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow" $(if $(K),-k "$(K)")
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" $(if $(K),-k "$(K)")
 
 docs: setup
 	$(BIN)/nearcast methods --markdown docs/methods.md
@@ -52,12 +52,12 @@ soak: setup warmup
 
 # The same suite as plain Python: this run measures coverage, since coverage cannot see compiled code.
 coverage: setup
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) -m "not slow" --cov --cov-report=term
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" --cov --cov-report=term
 
 # The same suite with every array access checked.
 boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 $(BIN)/nearcast warmup
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n $(JOBS) --dist loadfile -m "not slow"
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow"
 
 clean:
 	rm -rf $(VENV) .cache build dist demo-output

@@ -47,3 +47,7 @@ class CorruptFile(NearcastError):
 
 class ForeignVersion(NearcastError):
     """A stored file was written by a version of the format, or of the analyser, that this version cannot read."""
+
+
+class MissingPart(NearcastError):
+    """Something outside of nearcast that it needs is not there; the text says what, and how to get it."""

@@ -19,6 +19,7 @@ def test_the_page_is_current() -> None:
 
 def test_every_command_of_the_design_is_there() -> None:
     wanted = {"match", "methods", "generate", "bench run", "bench report", "bench sweeps", "demo", "warmup"}
+    wanted |= {f"pipeline {name}" for name in ("ingest", "vocabulary", "build", "match", "stream", "run")}
     assert {f"nearcast {name}" for name in wanted} <= set(HELPS)
 
 
@@ -33,6 +34,6 @@ def test_every_command_has_an_example_and_explains_its_options(command: str) -> 
         assert re.search(r"\S {2,}\S", option), f"an option without a word of help: {option}"
 
 
-@pytest.mark.parametrize("command", sorted(set(HELPS) - {"nearcast", "nearcast bench"}))
+@pytest.mark.parametrize("command", sorted(set(HELPS) - {"nearcast", "nearcast bench", "nearcast pipeline"}))
 def test_every_command_speaks_json(command: str) -> None:
     assert "--json" in HELPS[command]

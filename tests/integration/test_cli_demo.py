@@ -1,4 +1,4 @@
-"""`nearcast demo` at a reduced size: it runs, its answer is checked, and its report has everything."""
+"""`nearcast demo --library` at a reduced size: it runs, its answer is checked, and its report has everything."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def told(out: Path) -> Any:
-    done = CliRunner().invoke(app, ["demo", "--out", str(out), "--subscriptions", SIZE, "--json"])
+    done = CliRunner().invoke(app, ["demo", "--library", "--out", str(out), "--subscriptions", SIZE, "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -77,7 +77,7 @@ def test_its_report_has_the_pictures_and_the_licence(told: Any, out: Path) -> No
 
 
 def test_people_see_deliveries_figures_and_the_licence(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    done = CliRunner().invoke(app, ["demo", "--library", "--out", str(tmp_path), "--subscriptions", "10"])
     assert done.exit_code == 0, done.output
     shown = " ".join(done.stdout.split())
     for words in ("Some deliveries", "messages per second", "µs per message", "same as brute", LICENCE):
@@ -89,7 +89,7 @@ def test_without_matplotlib_the_report_has_no_pictures(tmp_path: Path, monkeypat
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    done = CliRunner().invoke(app, ["demo", "--library", "--out", str(tmp_path), "--subscriptions", "10"])
     assert done.exit_code == 0 and "no pictures" in done.stderr
     assert "<img" not in (tmp_path / "report.html").read_text()
 
@@ -102,7 +102,7 @@ def test_a_wrong_answer_would_be_found(tmp_path: Path, monkeypatch: pytest.Monke
         return matches.slice(matches.num_rows // 2), figures
 
     monkeypatch.setattr(demo_module, "_matched", wrong)
-    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--subscriptions", "10"])
+    done = CliRunner().invoke(app, ["demo", "--library", "--out", str(tmp_path), "--subscriptions", "10"])
     assert done.exit_code == 2 and "differ from brute force" in done.stderr
 
 

@@ -131,6 +131,34 @@ def report(
 
 
 @app.command()
+def costs(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULT...", help="Files of `bench run --out`.", show_default=False)
+    ],
+    as_json: _Json = False,
+) -> None:
+    """Fit what each method's pieces of work cost: the figures that `auto` weighs work by.
+
+    Estimate: what the fit gives as a share of the time measured, least and most.
+
+    \b
+    Example:
+      nearcast bench run --sweep grid --out results
+      nearcast bench costs results/result.json
+    """
+    from nearcast.bench.cost_fit import fitted_costs
+    from nearcast.bench.results import load_result
+
+    fitted = fitted_costs([run for result in results for run in load_result(result).runs])
+    table = Table("method", *(f"ns a {piece}" for piece in ("message", "term", "node", "candidate", "hit")), "estimate")
+    for method, (found, least, most) in fitted.items():
+        table.add_row(method, *map(str, found), f"{least:.2f}-{most:.2f}")
+    show(
+        {method: {**found._asdict(), "least": a, "most": b} for method, (found, a, b) in fitted.items()}, as_json, table
+    )
+
+
+@app.command()
 def sweeps(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the sweeps that come with nearcast.
 

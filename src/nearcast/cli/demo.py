@@ -1,8 +1,10 @@
-"""`nearcast demo`: a year of traffic messages of one city, delivered to those who asked, with a report."""
+"""`nearcast demo`: a year of traffic messages of one city, delivered to those who asked, with a report.
+
+On Spark (demo_pipeline.py), or in this process by the library alone.
+"""
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from pathlib import Path
@@ -15,6 +17,7 @@ from rich.text import Text
 
 from nearcast.cli.console import note, progress, show, working
 from nearcast.cli.match import chosen_by
+from nearcast.cli.spark_console import Force, Master
 from nearcast.cli.wishes import LICENCE, WISHES, Wish, sample_messages, subscriptions_table
 from nearcast.errors import NearcastError
 
@@ -31,10 +34,12 @@ ROUNDS = 5
 class Demo(NamedTuple):
     """What the demo did: tables and figures."""
 
-    messages: pa.Table
+    messages: pa.Table  # id, text, lon, lat, time
     subscriptions: pa.Table
     matches: pa.Table
     figures: dict[str, Any]
+    lines: list[tuple[str, str]]  # the figures in words, for screen and report
+    statistics: dict[str, Any] | None = None  # of the messages, counted by Spark
 
 
 class Delivery(NamedTuple):
@@ -48,13 +53,19 @@ class Delivery(NamedTuple):
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the report and the tables go.")] = Path("demo-output"),
+    library: Annotated[
+        bool, typer.Option("--library", help="Without Spark: the library alone, in this process.")
+    ] = False,
     n_drawn: Annotated[int, typer.Option("--subscriptions", min=0, hidden=True)] = 20_000,
+    master: Master = None,
+    force: Force = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Deliver a year of real traffic messages to 20,000 subscriptions.
 
-    Uses a small sample of open data that comes with nearcast; needs no network. Leaves report.html,
-    matches.parquet and subscriptions.parquet.
+    Runs the whole pipeline on Spark: ingest, vocabulary, index in shards, matching in batch and as a stream with
+    live changes. Uses a small sample of open data that comes with nearcast; needs no network. Leaves report.html,
+    all tables and the index. A second run does only what changed.
 
     \b
     Example:
@@ -62,16 +73,39 @@ def demo(
     """
     from nearcast.cli.warmup import warmed
 
-    warmed(["auto", "brute"], as_json)  # so that the figures below do not time the compiler
-    with progress(quiet=as_json) as shown:
-        done = _run(n_drawn, shown)
-        with working(shown, "writing the report"):
-            written = _write(done, out)
+    warmed(["auto", "brute", "pyramid"], as_json)  # so that the figures below do not time the compiler
+    if library or not _has_spark():
+        done = _by_library(n_drawn, out, as_json)
+    else:
+        from nearcast.cli.demo_pipeline import by_pipeline
+
+        done = by_pipeline(n_drawn, out, master, force, as_json)
+    written = _write(done, out)
     show(
         {**done.figures, "files": [str(file) for file in written], "licence": LICENCE},
         as_json,
         _told(done, written),
     )
+
+
+def _has_spark() -> bool:
+    from importlib.util import find_spec
+
+    if find_spec("pyspark") is not None:
+        return True
+    note("PySpark is not installed, so the library runs alone; for the pipeline: pip install 'nearcast[spark]'")
+    return False
+
+
+def _by_library(n_drawn: int, out: Path, quiet: bool) -> Demo:
+    with progress(quiet) as shown:
+        done = _run(n_drawn, shown)
+        with working(shown, "writing the tables"):
+            from nearcast.tables import write_table
+
+            write_table(done.matches, out / "matches.parquet")
+            write_table(done.subscriptions, out / "subscriptions.parquet")
+    return done
 
 
 def _run(n_drawn: int, shown: Progress) -> Demo:
@@ -87,8 +121,9 @@ def _run(n_drawn: int, shown: Progress) -> Demo:
     with working(shown, "matching"):
         matches, figures = _matched(index, messages)
     with working(shown, "checking against brute force"):
-        figures |= _checked(subscriptions, messages, matches)
-    return Demo(messages, subscriptions, matches, {"build_seconds": build_seconds, **figures})
+        figures |= checked(subscriptions, messages, matches)
+    figures = {"build_seconds": build_seconds, **figures}
+    return Demo(messages, subscriptions, matches, figures, figures_told(figures))
 
 
 def _matched(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
@@ -115,7 +150,7 @@ def _matched(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, Any]
     }
 
 
-def _checked(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> dict[str, Any]:
+def checked(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> dict[str, Any]:
     """Every nth message once more, by comparing everything with everything."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -134,15 +169,12 @@ def _checked(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> 
 
 
 def _write(done: Demo, out: Path) -> list[Path]:
+    """The report; and what else lies beside it."""
     from nearcast.arrays.bundle import write_whole
     from nearcast.cli.report import report_html
-    from nearcast.tables import write_table
 
-    files = [out / "report.html", out / "matches.parquet", out / "subscriptions.parquet"]
-    write_table(done.matches, files[1])
-    write_table(done.subscriptions, files[2])
-    write_whole(files[0], report_html(done, deliveries_of(done), _pictures(done)).encode())
-    return files
+    write_whole(out / "report.html", report_html(done, deliveries_of(done), _pictures(done)).encode())
+    return sorted(file for file in out.iterdir() if not file.name.startswith("."))
 
 
 def _pictures(done: Demo) -> dict[str, bytes]:
@@ -187,7 +219,7 @@ def _delivery(done: Demo, message: int) -> Delivery:
 
 
 def figures_told(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    """The figures in words, for screen and report."""
+    """The library's figures in words."""
     return [
         ("subscriptions", f"{figures['subscriptions']:,} ({len(WISHES)} written by hand, the others drawn)"),
         ("messages", f"{figures['messages']:,}"),
@@ -200,11 +232,12 @@ def figures_told(figures: dict[str, Any]) -> list[tuple[str, str]]:
         ("matching alone", f"{figures['us_per_message']:.1f} µs per message, method {figures['chosen']}"),
         ("work", f"{figures['candidates_per_message']:,.0f} candidates compared per message"),
         ("memory", f"{figures['bytes_per_subscription']:.0f} bytes per subscription"),
-        (
-            "checked",
-            f"{figures['checked_pairs']:,} pairs of {figures['checked_messages']} messages: same as brute",
-        ),
+        ("checked", checked_told(figures)),
     ]
+
+
+def checked_told(figures: dict[str, Any]) -> str:
+    return f"{figures['checked_pairs']:,} pairs of {figures['checked_messages']} messages: same as brute"
 
 
 def _told(done: Demo, files: list[Path]) -> Group:
@@ -217,9 +250,10 @@ def _told(done: Demo, files: list[Path]) -> Group:
     for delivery in deliveries_of(done):
         examples.add_row(delivery.time, Text(delivery.text), told_names(delivery))
     grid = Table.grid(padding=(0, 2))
-    for name, value in figures_told(done.figures):
+    for name, value in done.lines:
         grid.add_row(name, value)
-    grid.add_row("left behind", ", ".join(os.fspath(file) for file in files))
+    report = next(file for file in files if file.name == "report.html")
+    grid.add_row("left behind", f"{report}, with {len(files) - 1} tables and folders beside it")
     return Group(wishes, examples, grid, Text(f"\n{LICENCE}"))
 
 

@@ -8,7 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from nearcast import __version__
-from nearcast.cli import bench
+from nearcast.cli import bench, pipeline
+from nearcast.cli.bench_spark import bench_spark
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
 from nearcast.cli.docs import docs
@@ -55,6 +56,8 @@ app = typer.Typer(
 app.command()(match)
 app.command()(methods)
 app.command()(generate)
+app.add_typer(pipeline.app, name="pipeline")
+bench.app.command("spark")(bench_spark)
 app.add_typer(bench.app, name="bench")
 app.command()(demo)
 app.command()(warmup)

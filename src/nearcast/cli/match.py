@@ -90,7 +90,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
       nearcast match index tuesday.csv --out tuesday.parquet
     """
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
-    request = Request(subscriptions, method, _space(space), _options(option or []), "skip" if skip else "raise")
+    request = Request(subscriptions, method, read_space(space), _options(option or []), "skip" if skip else "raise")
     for target in (out, rejects):
         _check_ending(target)
     with progress(quiet=as_json) as shown:
@@ -99,7 +99,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     show(_for_machines(answer, out), as_json, _for_people(answer, out))
 
 
-def _space(text: str | None) -> tuple[float, ...] | None:
+def read_space(text: str | None) -> tuple[float, ...] | None:
     if text is None:
         return None
     try:

@@ -77,6 +77,26 @@ WISHES = (
     Wish(8, "Anything unusual", "NOT incident", "3 km round Chinook Centre", "circle(-114.074, 50.998, 3km)"),
 )
 
+REPLACED = Wish(7, "Ring road desk", "stoney AND (multi-vehicle OR stalled)", "everywhere", "world")
+CAME = Wish(9, "Hospital entrance", "incident OR pedestrian", "2 km round Foothills", "circle(-114.133, 51.064, 2km)")
+GONE = 3
+"""What changes in the middle of the stream: one subscription is replaced, one comes, one goes."""
+
+
+def changes_table() -> pa.Table:
+    """The change log of the demo's stream."""
+    import pyarrow as pa
+
+    come = [{"op": "insert", "id": w.id, "expression": w.expression, "region": w.region} for w in (REPLACED, CAME)]
+    gone = {"op": "remove", "id": GONE, "expression": None, "region": None}
+    names = ("op", "id", "expression", "region")
+    return pa.table({name: [row[name] for row in (*come, gone)] for name in names})
+
+
+def sample_path() -> str:
+    """The shipped file of messages."""
+    return str(files("nearcast.cli") / "sample" / SAMPLE)
+
 
 def sample_messages() -> pa.Table:
     """The shipped messages: id, text, lon, lat, time."""

@@ -1,0 +1,44 @@
+"""The peer: the join that one would write in plain Spark SQL, on the same tables.
+
+Subscriptions are keyed by their rarest token, messages are exploded into tokens, both are joined on the token, and what
+comes out is filtered by box and by the other tokens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BOX = ("xmin", "ymin", "xmax", "ymax")
+
+
+def plain_join(session: SparkSession, subscriptions: str, messages: str, out: str) -> None:
+    """Matches of `subscriptions` (tokens and a box) and `messages` (tokens at a point), as Parquet."""
+    wanted, sent = session.read.parquet(subscriptions), session.read.parquet(messages)
+    _joined(_by_rarest(wanted, sent), sent).write.mode("overwrite").parquet(out)
+
+
+def _by_rarest(subscriptions: DataFrame, messages: DataFrame) -> DataFrame:
+    """id, token (the one that the fewest messages hold), subscription (tokens and box)."""
+    from pyspark.sql import functions as F
+
+    counts = messages.select(F.explode("tokens").alias("token")).groupBy("token").count()
+    exploded = subscriptions.select("id", "tokens", *_BOX, F.explode("tokens").alias("token"))
+    counted = exploded.join(counts, "token", "left").withColumn("count", F.coalesce("count", F.lit(0)))
+    rarest = F.min_by(F.struct("token", "tokens", *_BOX), "count").alias("subscription")
+    return counted.groupBy("id").agg(rarest).withColumn("token", F.col("subscription.token"))
+
+
+def _joined(subscriptions: DataFrame, messages: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    sent = messages.select(
+        F.col("id").alias("message"), "x", "y", "tokens", F.explode(F.array_distinct("tokens")).alias("token")
+    )
+    s = "subscription"
+    inside = F.col("x").between(F.col(f"{s}.xmin"), F.col(f"{s}.xmax"))
+    inside &= F.col("y").between(F.col(f"{s}.ymin"), F.col(f"{s}.ymax"))
+    rest = F.size(F.array_except(F.col(f"{s}.tokens"), F.col("tokens"))) == 0
+    return sent.join(subscriptions, "token").where(inside & rest).select("message", F.col("id").alias(s))

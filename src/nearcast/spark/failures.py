@@ -1,0 +1,53 @@
+"""What went wrong in Spark, in one line: its own texts are a Java stack round a Python traceback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from nearcast.errors import NearcastError
+
+_OURS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.\w+: (.+)")
+_PYTHON = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Input|Interrupt)): (.+)")
+_JAVA = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.+)")
+_EMPTY = ("An error occurred while calling", "Traceback (most recent call last)", "JVM stacktrace")
+
+
+@contextmanager
+def plain_failures() -> Iterator[None]:
+    """Failures of Spark, of Java and of the bridge between them become a NearcastError of one line; so do files that
+    Arrow cannot read.
+    """
+    try:
+        yield
+    except NearcastError:
+        raise
+    except pa.ArrowException as error:
+        raise NearcastError(f"a file cannot be read: {error}") from error
+    except Exception as error:
+        if not is_of_spark(error):
+            raise
+        raise NearcastError(plain(error)) from error
+
+
+def is_of_spark(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
+
+
+def plain(error: BaseException) -> str:
+    """The reason that our own code gave in a worker; else the innermost that a worker or Java gave."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    ours = [found[1] for line in lines if (found := _OURS.match(line))]
+    if ours:
+        return ours[-1]
+    python = [f"{found[1].rpartition('.')[2]}: {found[2]}" for line in lines if (found := _PYTHON.match(line))]
+    if python and any(line.startswith("Traceback") for line in lines):
+        return f"a worker of Spark failed: {python[-1]}"
+    java = [f"{found[1]}: {found[2]}" for line in lines if (found := _JAVA.match(line))]
+    if java:
+        return f"Spark failed: {java[-1]}"
+    first = next((line.lstrip(": ") for line in lines if line and not line.startswith(_EMPTY)), type(error).__name__)
+    return f"Spark failed: {first}"

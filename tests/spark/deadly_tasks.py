@@ -1,0 +1,64 @@
+"""Tasks that kill: a Python worker, an executor or the driver dies at the worst moments, a given number of times."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from nearcast.spark import match_task
+from nearcast.spark.match_task import MatchJob
+
+
+class Deaths(NamedTuple):
+    """Who is to die, and how often; `folder` holds a file for each death."""
+
+    folder: str
+    kind: str  # worker, executor or driver
+    times: int
+    driver: tuple[int, ...] = ()  # its processes
+
+
+def match_pieces(deaths: Deaths, job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _dying(deaths, match_task.match_pieces(job, batches))
+
+
+def match_shards(deaths: Deaths, job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from _dying(deaths, match_task.match_shards(job, batches))
+
+
+def _dying(deaths: Deaths, told: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Die after the work was done and written, before Spark hears of it."""
+    for batch in told:
+        for k in range(deaths.times):
+            if _is_first(Path(deaths.folder) / f"{deaths.kind}-{k}"):
+                _kill(deaths)
+        yield batch
+
+
+def _is_first(file: Path) -> bool:
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _kill(deaths: Deaths) -> None:
+    if deaths.kind == "worker":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif deaths.kind == "executor":
+        os.kill(_parent(os.getppid()), signal.SIGKILL)  # worker, its daemon, the executor
+    else:
+        for process in deaths.driver:
+            os.kill(process, signal.SIGKILL)
+    time.sleep(60)  # whoever is dead will not let this go on
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,0 +1,58 @@
+"""A stand-in for a Spark session: the same tasks, one after another, in this process.
+
+Tables and results are the pipeline's own; only Spark is left out. Partitions, their numbers and their order are as
+Spark makes them, so that hundreds of small runs cost what one Spark job does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Frame:
+    def __init__(self, partitions: list[list[pa.RecordBatch]]) -> None:
+        self.partitions = partitions
+
+    def mapInArrow(self, task: Task, schema: str) -> Frame:
+        return Frame([list(task(iter(batches))) for batches in self.partitions])
+
+    def __getitem__(self, name: str) -> str:
+        return name
+
+    def repartitionById(self, n: int, column: str) -> Frame:
+        parts: list[list[pa.RecordBatch]] = [[] for _ in range(n)]
+        for batch in (batch for batches in self.partitions for batch in batches):
+            for k in range(batch.num_rows):
+                parts[batch.column(column)[k].as_py() % n].append(batch.slice(k, 1))
+        return Frame(parts)
+
+    def collect(self) -> list[Any]:
+        rows = [row for batches in self.partitions for batch in batches for row in batch.to_pylist()]
+        return [Row(row) for row in rows]
+
+
+class Row(dict[str, Any]):
+    __getattr__ = dict.__getitem__
+
+
+class NoRows:
+    """What any chain of calls over a table ends in, where the answer does not matter."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: [] if name == "collect" else self
+
+
+class OneProcess:
+    """Serves `build_sharded` and `match_batch`."""
+
+    sparkContext = SimpleNamespace(defaultParallelism=2)
+    read = NoRows()
+
+    def range(self, first: int, stop: int, step: int, n_partitions: int) -> Frame:
+        return Frame([[pa.record_batch({"id": pa.array([k])})] for k in range(first, stop)])

