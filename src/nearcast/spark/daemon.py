@@ -1,7 +1,4 @@
-"""The process from which Spark forks its Python workers: it has imported all that they need.
-
-A task costs 8-9 ms with it, 57-76 ms without (DESIGN of the pipeline: docs/pipeline.md).
-"""
+"""The process from which Spark forks its Python workers: it has imported all that they need, so that they need not."""
 
 from __future__ import annotations
 
