@@ -36,7 +36,7 @@ def write_bundle(
     (folder / generation).mkdir()
     try:
         entries = {name: _write_array(folder / generation, name, array) for name, array in arrays.items()}
-        _fsync(folder / generation)
+        sync_folder(folder / generation)
         manifest = {
             "format": fmt[0],
             "version": fmt[1],
@@ -105,7 +105,7 @@ def write_whole(file: Path, content: bytes) -> None:
         os.replace(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
-    _fsync(file.parent)
+    sync_folder(file.parent)
 
 
 def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
@@ -145,7 +145,8 @@ def _manifest_checksum(manifest: dict[str, Any]) -> str:
     return xxhash.xxh3_64(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def _fsync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

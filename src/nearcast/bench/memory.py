@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
@@ -26,6 +27,11 @@ def peak_bytes() -> int | None:
     """The most that was held at once since `reset_peak`."""
     peak = _status("VmHWM")
     return peak if peak is not None else _peak_of_process()
+
+
+def highest(readings: Iterable[int | None]) -> int | None:
+    """The largest reading. Linux counts pages per core and adds up now and then: a peak read later may be lower."""
+    return max((reading for reading in readings if reading is not None), default=None)
 
 
 def _status(name: str) -> int | None:

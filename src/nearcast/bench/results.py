@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nearcast import __version__
-from nearcast.bench.memory import peak_bytes
+from nearcast.bench.memory import highest, peak_bytes
 from nearcast.errors import InvalidInput
 
 FORMAT = "nearcast-bench"
@@ -73,7 +73,7 @@ def surroundings(peaks: Iterable[int | None] = ()) -> dict[str, Any]:
         "cpu": _cpu(),
         "cores": os.cpu_count(),
         "memory_bytes": _memory(),
-        "peak_memory_bytes": max((peak for peak in (*peaks, peak_bytes()) if peak is not None), default=None),
+        "peak_memory_bytes": highest((*peaks, peak_bytes())),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": dict(_versions()),

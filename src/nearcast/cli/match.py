@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -112,18 +111,16 @@ def read_space(text: str | None) -> tuple[float, ...] | None:
 
 
 def _options(pairs: list[str]) -> dict[str, Any]:
-    """key=value as JSON where it is JSON (numbers, true, null), else as text."""
+    from nearcast.matching.variant import option_of
+
     options: dict[str, Any] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
+        option = option_of(pair)
+        if option is None:
             raise InvalidInput(f"--option takes key=value, not '{pair}'")
-        if key in _TAKEN:
-            raise InvalidInput(f"'{key}' is no option of a method")
-        try:
-            options[key] = json.loads(value)
-        except ValueError:
-            options[key] = value
+        if option[0] in _TAKEN:
+            raise InvalidInput(f"'{option[0]}' is no option of a method")
+        options[option[0]] = option[1]
     return options
 
 

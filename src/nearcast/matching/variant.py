@@ -33,17 +33,21 @@ def variant_of(text: str) -> Variant:
     name, *pairs = text.split() or [""]
     options: dict[str, Any] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
+        option = option_of(pair)
+        if option is None:
             raise InvalidInput(f"'{text}' is no method: after its name come options like key=value, not '{pair}'")
-        if key in options:
-            raise InvalidInput(f"'{text}' gives '{key}' twice")
-        options[key] = _value(value)
+        if option[0] in options:
+            raise InvalidInput(f"'{text}' gives '{option[0]}' twice")
+        options[option[0]] = option[1]
     return Variant(" ".join([name, *pairs]), name, options)
 
 
-def _value(text: str) -> Any:
+def option_of(pair: str) -> tuple[str, Any] | None:
+    """key=value as (key, value), or None where it is not that. JSON where it is JSON, else text."""
+    key, equals, value = pair.partition("=")
+    if not equals or not key.isidentifier():
+        return None
     try:
-        return json.loads(text)
+        return key, json.loads(value)
     except ValueError:
-        return text
+        return key, value

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.arrays.bundle import write_whole
+from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
 from nearcast.spark.batch_plans import Plan
 from nearcast.spark.tidy import REJECTS_SCHEMA
@@ -86,7 +86,7 @@ class Committed:
         }
         write_whole(whole / "_manifest.json", json.dumps(manifest).encode())
         whole.rename(self.folder(plan.batch))
-        _fsync(self.root)
+        sync_folder(self.root)
         shutil.rmtree(stage, ignore_errors=True)
         return manifest
 
@@ -106,11 +106,3 @@ def _copy_rejects(file: Path | None, folder: Path) -> int:
     if rejects.num_rows:
         write_table(rejects, folder / "_rejects-changes.parquet")
     return int(rejects.num_rows)
-
-
-def _fsync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
