@@ -26,24 +26,30 @@ class Desk(NamedTuple):
 
     lists: np.ndarray  # int64[room,2]  first and last+1 entry of each list to scan; or a cell, before its list is known
     place: np.ndarray  # int64[4]  the message's box, mapped
-    counts: np.ndarray  # int64[2]  how many lists, and how many entries they have; lists -1 for a range
+    counts: np.ndarray  # int64[3]  how many lists, how many entries they have, where cells wait; lists -1 for a range
 
 
 @kernel
 def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-untyped-def]
     """Fill starts; return the rows that hold (in `out` if they fit), how many lists were read and how many entries.
 
-    While a message is scanned, the memory that the next one needs is on its way: that one was prepared before.
+    While a message is scanned, the memory that the next three need is on its way, each a step behind the other: what
+    the nodes of its terms say, where its cells are, what boxes they have.
     """
     longest = 1
     for m in range(len(starts) - 1):
         longest = max(longest, messages.term_starts[m + 1] - messages.term_starts[m])
-    desk, next_desk = new_desk(longest), new_desk(longest)
+    desk, next_desk, later_desk = new_desk(longest), new_desk(longest), new_desk(longest)
     late, picks = np.empty(1024, np.uint64), np.zeros(1024, np.uint32)
     n = nodes = seen = 0
-    for m in range(-1, len(starts) - 1):
-        if m + 1 < len(starts) - 1:
-            prepare(run, messages, m + 1, next_desk)
+    n_messages = len(starts) - 1
+    for m in range(-3, n_messages):
+        if m + 3 < n_messages:
+            ask_for_nodes(run.nodes, messages, m + 3)
+        if 0 <= m + 2 < n_messages:
+            prepare(run, messages, m + 2, later_desk)
+        if 0 <= m + 1 < n_messages:
+            open_cells(run, next_desk)
         if m >= 0:
             set_bits(marks, messages, m)
             if desk.counts[0] >= 0:
@@ -59,21 +65,21 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
             seen += desk.counts[1]
             clear_bits(marks, messages, m)
             starts[m + 1] = n
-        desk, next_desk = next_desk, desk
+        desk, next_desk, later_desk = next_desk, later_desk, desk
     return out[:n], nodes, seen
 
 
 @kernel
 def new_desk(longest):  # type: ignore[no-untyped-def]
     lists = np.empty((longest * (FINEST + 1), 2), np.int64)
-    return Desk(lists, np.empty(4, np.int64), np.zeros(2, np.int64))
+    return Desk(lists, np.empty(4, np.int64), np.zeros(3, np.int64))
 
 
 @kernel
 def prepare(run, messages, message, desk):  # type: ignore[no-untyped-def]
-    """Map the place; for a point, find its lists."""
+    """Map the place; for a point, find its lists and cells."""
     if map_place(run, messages.boxes, message, desk.place):
-        desk.counts[0], desk.counts[1] = point_lists(run, messages, message, desk)
+        desk.counts[0], desk.counts[1], desk.counts[2] = point_lists(run, messages, message, desk)
     else:
         desk.counts[0] = -1
 
@@ -116,11 +122,15 @@ def ask_for(array, first, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
-    """Write the lists that a point must look at to the desk; return how many, and how many entries they have.
+def ask_for_nodes(nodes, messages, message):  # type: ignore[no-untyped-def]
+    for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
+        prefetch(nodes, 2 * np.int64(messages.terms[k]))
 
-    Two steps, each over all terms, so that their cache misses overlap: the nodes (most are skipped by their mask), then
-    the cells of crowded terms. Each asks for the memory that the next one reads.
+
+@kernel
+def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
+    """Write the plain lists that a point must look at to the desk, and the cells of crowded terms to its far end; ask
+    for their memory. Return how many lists, how many entries they have, and where the cells begin.
     """
     nodes, cells, boxes, terms, lists = run.nodes, run.starts, run.boxes, messages.terms, desk.lists
     x, y = desk.place[0], desk.place[1]
@@ -140,17 +150,27 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
         while levels:
             level = lowest_bit(levels)
             levels &= levels - 1
-            waiting -= 1  # cells wait at the far end of the desk
+            waiting -= 1
             lists[waiting, 0] = first + ((y >> (BITS - level)) << level) + (x >> (BITS - level))
             prefetch(cells, lists[waiting, 0])
             first += (1 << (2 * level)) + 1
-    for k in range(waiting, len(lists)):
+    return n_lists, seen, waiting
+
+
+@kernel
+def open_cells(run, desk):  # type: ignore[no-untyped-def]
+    """Write the lists of the cells that wait on a desk behind its others, and ask for their boxes."""
+    cells, boxes, lists = run.starts, run.boxes, desk.lists
+    n_lists, seen = desk.counts[0], desk.counts[1]
+    if n_lists < 0:
+        return
+    for k in range(desk.counts[2], len(lists)):
         start, stop = np.int64(cells[lists[k, 0]]), np.int64(cells[lists[k, 0] + 1])
         ask_for(boxes, start, min(stop, start + _ASKED))
         lists[n_lists, 0], lists[n_lists, 1] = start, stop
         n_lists += 1 if stop > start else 0
         seen += stop - start
-    return n_lists, seen
+    desk.counts[0], desk.counts[1] = n_lists, seen
 
 
 @kernel
