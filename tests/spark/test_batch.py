@@ -52,28 +52,29 @@ def assert_spark_equals_the_library(
         assert spark.read.parquet(str(out)).count() == wanted.num_rows, "Spark reads it as a table, too"
 
 
-@pytest.mark.parametrize("n_shards", [1, 7])
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
 def test_calgary_on_spark_equals_the_library(spark: Any, tmp_path: Path, n_shards: int) -> None:
     messages = sample_messages()
     tables = (subscriptions_table(messages, 2_000), messages)
     assert_spark_equals_the_library(spark, tmp_path, tables, n_shards, "auto" if n_shards == 1 else "pyramid")
 
 
-@pytest.mark.parametrize("n_shards", [2, 32])
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
 def test_nasty_tables_on_spark_equal_the_library(spark: Any, tmp_path: Path, n_shards: int) -> None:
     tables = (nasty_subscriptions(11, 500), nasty_messages(12, 900))
     assert_spark_equals_the_library(spark, tmp_path, tables, n_shards)
 
 
 @pytest.mark.data
-@pytest.mark.parametrize(("name", "n_shards"), [("osm_notes", 7), ("geonames_cities500", 32)])
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
+@pytest.mark.parametrize("name", ["osm_notes", "geonames_cities500"])
 def test_real_data_on_spark_equal_the_library(
     spark: Any, large_data: Path, tmp_path: Path, name: str, n_shards: int
 ) -> None:
     options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options).slice(0, 60_000)
+    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options).slice(0, 20_000)
     messages = table.select(["text", "lon", "lat"]).append_column("id", pa.array(np.arange(table.num_rows)))
-    assert_spark_equals_the_library(spark, tmp_path, (drawn(messages, 10_000, (0.01, 2.0)), messages), n_shards)
+    assert_spark_equals_the_library(spark, tmp_path, (drawn(messages, 5_000, (0.01, 2.0)), messages), n_shards)
 
 
 @pytest.mark.parametrize("most_here", [10, 0])

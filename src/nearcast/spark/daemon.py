@@ -11,6 +11,9 @@ _MANY_OBJECTS = 10_000
 
 
 def main() -> None:
+    from nearcast.spark.landing import stay
+
+    stay()
     import pyspark.daemon
     import pyspark.worker
 

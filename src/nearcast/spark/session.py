@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import zipfile
 from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nearcast
 from nearcast.errors import MissingPart
 from nearcast.spark.gateway import start_java
 from nearcast.spark.java import find_java
+from nearcast.spark.landing import package_as_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +26,10 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
         return running
     master = master or os.environ.get("NEARCAST_MASTER", LOCAL)
     _prepare_environment(master)
+    package = None if is_local(master) else package_as_zip()
     settings = {"spark.master": master, "spark.app.name": "nearcast", **_settings(master)}
+    if package is not None:  # an executor unpacks it in the folder that it runs in, before it starts the daemon there
+        settings["spark.executorEnv.PYTHONPATH"] = package[1]
     settings |= {name: str(value) for name, value in (options or {}).items()}
     builder = SparkSession.builder
     for name, value in settings.items():
@@ -39,8 +39,8 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
         session = builder.getOrCreate()
     except Exception as error:
         raise MissingPart(f"Spark does not start on '{master}': {_first_line(error)}") from error
-    if not is_local(master):
-        session.sparkContext.addPyFile(str(_package_as_zip()))
+    if package is not None:
+        session.sparkContext.addArchive("#".join(map(str, package)))
     return session
 
 
@@ -95,17 +95,6 @@ def _settings(master: str) -> dict[str, str]:
         "spark.python.daemon.module": "nearcast.spark.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
     }
-
-
-def _package_as_zip() -> Path:
-    """The package's own files, for workers that have its dependencies but not itself."""
-    root = Path(nearcast.__file__).parent
-    target = Path(tempfile.mkdtemp(prefix="nearcast-")) / "nearcast.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(root.rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, file.relative_to(root.parent))
-    return target
 
 
 def _first_line(error: Exception) -> str:

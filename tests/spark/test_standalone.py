@@ -1,0 +1,57 @@
+"""On a real standalone master with two workers, which get the package from the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nearcast.spark.java import find_java
+
+pytestmark = pytest.mark.slow
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a master with two workers of one core, and a user's cache that is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pyspark = pytest.importorskip("pyspark")
+    home = Path(pyspark.__file__).parent
+    environment = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java())}
+    address = f"spark://127.0.0.1:{free_port()}"
+    roles = [["master.Master", "--port", address.rsplit(":", 1)[1]]]
+    roles += [["worker.Worker", "-c", "1", "-m", "1g", "-d", str(tmp_path / f"w{k}"), address] for k in range(2)]
+    started = []
+    for number, (role, *words) in enumerate(roles):
+        command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}"]
+        command += ["--host", "127.0.0.1", "--webui-port", str(free_port()), *words]
+        with (tmp_path / f"{number}.log").open("w") as log:
+            started.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+    yield address
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_the_package_is_shipped_and_spark_equals_the_library(master: str, tmp_path: Path) -> None:
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
+    script = Path(__file__).with_name("standalone_run.py")
+    run = subprocess.run(
+        [sys.executable, str(script), master, str(tmp_path)], env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout.splitlines()[-1])
+    assert all(Path(file).is_relative_to(tmp_path / "cache" / "nearcast" / "shipped") for file in told["packages"])
+    assert told["replicated"][0] and told["sharded"][0] and told["sharded"][1] > 100
