@@ -15,8 +15,14 @@ NEVER = np.iinfo(np.int64).max
 NO_SHAPE = -1
 """The shape number of a row whose region is its box."""
 
+KINDS = ("match", "rank", "top")
+"""Of subscriptions."""
+
 MAX_TERMS_PER_ROW = 65_535
 """Term counts are stored as uint16."""
+
+LARGEST_WEIGHT = 1e300
+"""Of a token: the sum over a row, of 65,535 terms at most, is then finite."""
 
 
 class MessageBatch(NamedTuple):
@@ -67,11 +73,31 @@ class RowBatch(NamedTuple):
         return len(self.owner_ids)
 
 
+class RankBatch(NamedTuple):
+    """Ranked subscriptions: one row each, without `not` terms and without a shape, and what each asks for."""
+
+    rows: RowBatch
+    alphas: np.ndarray  # float64[n]  how much place counts, 0 .. 1
+    thresholds: np.ndarray  # float64[n]  the least score that is delivered, 0 .. 1
+
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
+
 class Hits(NamedTuple):
     """What a method found: for each message, the rows that hold (unordered, no row twice)."""
 
     rows: np.ndarray  # int32[...]
     starts: np.ndarray  # int64[n_messages + 1]
+
+
+class Found(NamedTuple):
+    """The subscriptions that each message of a batch concerns."""
+
+    ids: np.ndarray  # int64[...]  subscription ids, ascending within a message, no repeats
+    starts: np.ndarray  # int64[n_messages + 1]
+    scores: np.ndarray | None = None  # float64[...]  NaN for subscriptions that are not ranked; None where none is
 
 
 class Work(NamedTuple):

@@ -22,7 +22,8 @@ from nearcast.bench.sweep import find_sweep, run_sweep, single_case
 from nearcast.bench.threads import TIMES_THE_MESSAGES
 from nearcast.bench.workload import Workload
 from nearcast.engine.index import Index
-from nearcast.matching.matcher import Found, Matcher
+from nearcast.matching.matcher import Matcher
+from nearcast.model import Found
 
 TOY = Workload(
     name="toy",

@@ -112,6 +112,7 @@ def failing(method: str) -> None:
 
 def test_checks_pass_or_fail_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing})
+    monkeypatch.setattr(checks, "RANK_CHECKS", {})
     done = CliRunner().invoke(app, ["methods", "--check", "brute"])
     assert done.exit_code == 0 and "all is well" in done.stdout and "passed" in done.stdout
     monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing, "check_nothing_is_lost": failing})

@@ -118,7 +118,7 @@ def test_a_saved_index_stands_in_for_the_subscriptions(folder: Path) -> None:
     succeed("match", "subs.parquet", "messages.parquet", "--method", "brute", "--save-index", "index")
     told = succeed("match", "index", "messages.parquet", "--out", "out.csv")
     assert told["method"] == "brute" and pairs_in("out.csv") == PAIRS
-    assert "its method, space and options are fixed" in refused(
+    assert "its method, space, options and weights are fixed" in refused(
         "match", "index", "messages.parquet", "--method", "auto"
     )
 

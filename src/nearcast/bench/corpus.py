@@ -12,7 +12,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.bench.draws import begin, stream_key, whole_numbers
 from nearcast.bench.places import draw_place, place_model, ranges_around
 from nearcast.bench.words import draw_words, spelled, word_model
-from nearcast.bench.workload import Workload
+from nearcast.bench.workload import Workload, group_of
 
 
 class Drawn(NamedTuple):
@@ -98,12 +98,15 @@ def _make_up(words, places, numbers, marks, starts, out_terms, out_boxes):  # ty
 
 
 def message_group(corpus: Corpus, workload: Workload, group: str, indices: np.ndarray | None = None) -> Drawn:
-    """The workload's messages of one of the four groups; all of them, or some by number."""
+    """The workload's messages of a group; all of them, or some by number. Groups of one stem have their places in
+    common, and a longer message begins with the words of the shorter: what they cost differs by the length alone.
+    """
     if indices is None:
         indices = np.arange(workload.messages)
-    lengths = workload.short if group.startswith("short") else workload.long
-    drawn = corpus.messages(f"messages/{group}", indices, lengths)
-    if group.endswith("point"):
+    stem, tokens = group_of(group)
+    lengths = workload.short if stem.startswith("short") else workload.long
+    drawn = corpus.messages(f"messages/{stem}", indices, lengths if tokens is None else (tokens, tokens))
+    if stem.endswith("point"):
         return drawn
-    key = stream_key(workload.seed, f"messages/{group}/ranges")
+    key = stream_key(workload.seed, f"messages/{stem}/ranges")
     return drawn._replace(boxes=ranges_around(corpus.bounds, drawn.boxes, workload.range_share, (key, indices)))

@@ -70,7 +70,7 @@ def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float 
         group,
         name,
         messages,
-        _batch_us(record),
+        batch_us(record),
         median(record["singles_cpu_us"]),
         percentile(record["singles_cpu_us"], 0.99),
         ratio,
@@ -94,8 +94,8 @@ def _of(records: list[dict[str, Any]], method: str) -> dict[str, Any]:
     return next((record for record in records if record["method"] == method), {})
 
 
-def _batch_us(record: dict[str, Any], messages: int | None = None) -> float | None:
-    """Over all of its messages, or over the first so many."""
+def batch_us(record: dict[str, Any], messages: int | None = None) -> float | None:
+    """CPU time a message of a group's record: over all of its messages, or over the first so many."""
     n = record["messages"] if messages is None else messages
     middle = median(record["rounds_cpu_s"].get(str(n), []))
     return None if middle is None or not n else middle / n * 1e6
@@ -106,7 +106,7 @@ def _ratio(own: dict[str, Any], others: list[dict[str, Any]]) -> float | None:
     ratios = []
     for other in others:
         shared = min(own["messages"], other["messages"])
-        mine, theirs = _batch_us(own, shared), _batch_us(other, shared)
+        mine, theirs = batch_us(own, shared), batch_us(other, shared)
         if mine and theirs:
             ratios.append(theirs / mine)
     return min(ratios, default=None)

@@ -142,7 +142,10 @@ _SECTIONS = (
 
 def screen_report(result: Result, baseline: str | None = None) -> Group:
     """For the terminal: for each case, what a message costs by group, then what the index costs."""
-    parts: list[Any] = [Text(f"{result.sweep['name']}: {_where(result)}"), Text(_reading(result, baseline))]
+    parts: list[Any] = [
+        Text(f"{result.sweep['name']}: {where_measured(result.surroundings)}"),
+        Text(_reading(result, baseline)),
+    ]
     for case, lines in _cases(result, baseline):
         for group, members in groupby(lines, key=lambda line: line.group):
             own = list(members)
@@ -182,7 +185,7 @@ def markdown_report(result: Result, baseline: str | None = None) -> str:
         title = f"{section.title[0].upper()}{section.title[1:]}:\n\n" if section.title else ""
         tables.append(title + _markdown_table(measured, [case, group, _METHOD, *section.columns(measured)]))
     indexes = _markdown_table([line for _, members in cases for line in _one_group(members)], [case, _METHOD, *_COSTS])
-    return "\n\n".join([_where(result), *tables, indexes, _reading(result, baseline)]) + "\n"
+    return "\n\n".join([where_measured(result.surroundings), *tables, indexes, _reading(result, baseline)]) + "\n"
 
 
 def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:
@@ -208,8 +211,8 @@ def _one_group(lines: Sequence[Figures]) -> list[Figures]:
     return [line for line in lines if line.group == lines[0].group]
 
 
-def _where(result: Result) -> str:
-    around = result.surroundings
+def where_measured(around: dict[str, Any]) -> str:
+    """The surroundings in one line."""
     versions = ", ".join(f"{name} {number}" for name, number in around["versions"].items())
     commit = f", commit {around['commit']}" if around.get("commit") else ""
     peak = around.get("peak_memory_bytes")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nearcast import __version__
 from nearcast.bench.memory import highest, peak_bytes
@@ -39,7 +39,11 @@ class Result:
 # -- files
 
 
-def save_result(result: Result, path: str | os.PathLike[str]) -> None:
+class Documented(Protocol):
+    def document(self) -> dict[str, Any]: ...
+
+
+def save_result(result: Documented, path: str | os.PathLike[str]) -> None:
     """Write the result as JSON, whole or not at all."""
     target = Path(path)
     try:

@@ -12,15 +12,17 @@ import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.agreement import digest, require_agreement, sorted_hits
 from nearcast.bench.corpus import Corpus, Drawn, MadeUp, message_group
+from nearcast.bench.kinds import maker_over, names_of
 from nearcast.bench.measure import share_within, timed, timed_all_threads
 from nearcast.bench.memory import highest, peak_bytes, reset_peak, resident_bytes
+from nearcast.bench.mixed import MixedPlan, run_mixed
 from nearcast.bench.subscriptions import CHUNK, message_batch, row_batch, subscription_chunks
 from nearcast.bench.table_path import TablePlan, run_tables
 from nearcast.bench.threads import TIMES_THE_MESSAGES, run_threads
 from nearcast.bench.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import REGISTRY, Method
+from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.model import Hits, MessageBatch
@@ -45,9 +47,10 @@ class Settings:
     tables: bool = False  # also through the whole table API, strings in and table out
     brute_limit: int = 1_000_000  # subscriptions; `brute` is left out beyond
     threads: tuple[int, ...] = ()  # also throughput with so many threads each
+    mixed: int = 0  # also throughput of so many operations, one at a time: messages, rows that come, rows that go
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "brute_limit", "singles", "updates"):
+        for name in ("rounds", "brute_limit", "singles", "updates", "mixed"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < (name == "rounds"):
                 raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
@@ -65,9 +68,9 @@ def _check_threads(threads: tuple[int, ...]) -> None:
 Context = tuple[Corpus, Settings, Tell]
 
 
-def default_methods() -> list[str]:
-    """Every registered method but `auto`, which is one of the others."""
-    return sorted(name for name in REGISTRY if name != "auto")
+def default_methods(kind: str = "match") -> list[str]:
+    """Every registered method of the kind but `auto`, which is one of the others."""
+    return names_of(kind)
 
 
 def run_case(
@@ -80,7 +83,7 @@ def run_case(
     """The raw measurements of one workload. Raises Disagreement where two methods differ."""
     settings, corpus, tell = settings or Settings(), corpus or MadeUp(workload), tell or (lambda step: None)
     chosen, left_out = _chosen(methods, workload, settings)
-    _warm_up(chosen, tell)
+    _warm_up(chosen, workload.kind, tell)
     earlier = peak_bytes()  # of compiling, or of the case before
     reset_peak()
     measured, answers = _run_methods(chosen, workload, (corpus, settings, tell))
@@ -118,6 +121,8 @@ def _run_methods(chosen: list[Variant], workload: Workload, context: Context) ->
         case["threads"] = _run_threads(built, workload, context)
     if settings.updates:
         case["updates"] = _run_updates(built, store, workload, context)
+    if settings.mixed:
+        case["mixed"] = _run_mixed(built, store, workload, context)
     return case, answers
 
 
@@ -134,11 +139,27 @@ def _run_threads(methods: dict[str, Method], workload: Workload, context: Contex
     return measured
 
 
+def _run_mixed(
+    methods: dict[str, Method], store: RowStore, workload: Workload, context: Context
+) -> dict[str, list[dict[str, Any]]]:
+    corpus, settings, tell = context
+    held = {
+        name: method for name, method in methods.items() if method.name != "brute"
+    }  # it reads all rows that are stored
+    plan = MixedPlan(settings.mixed, settings.rounds, settings.budget_s, workload.seed)
+    measured = {}
+    for group in workload.groups:
+        tell(f"{workload.name}: {group} messages among updates")
+        messages = checked_messages(message_batch(message_group(corpus, workload, group)), store.n_terms)
+        measured[group] = run_mixed(held, store.live_rows(), messages, plan, f"{workload.name}, {group}")
+    return measured
+
+
 def steps_of(methods: Sequence[str], workload: Workload, settings: Settings) -> int:
     """How often `run_case` will tell what begins."""
     n, groups = len(_chosen(methods, workload, settings)[0]), len(workload.groups)
-    of_threads = groups if settings.threads else 0
-    return 1 + 1 + n + groups + of_threads + (n if settings.updates else 0) + (n if settings.tables else 0)
+    of_groups = groups * (1 + bool(settings.threads) + bool(settings.mixed))
+    return 1 + 1 + n + of_groups + (n if settings.updates else 0) + (n if settings.tables else 0)
 
 
 def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowStore:
@@ -149,16 +170,19 @@ def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowS
     return store
 
 
-def known_methods(methods: Sequence[str]) -> list[Variant]:
+def known_methods(methods: Sequence[str], kind: str = "match") -> list[Variant]:
     """These, each once, or all where none is named. Unknown names, options and values raise, as `make_method` does."""
-    variants = {variant.label: variant for variant in map(variant_of, methods or default_methods())}
+    variants = {variant.label: variant for variant in map(variant_of, methods or default_methods(kind))}
+    make = maker_over(RowStore(Workload().geometry), Workload(kind=kind))
     for variant in variants.values():
-        variant.make(RowStore(Workload().geometry), Workload().geometry)
+        make(variant)
     return list(variants.values())
 
 
 def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[Variant], dict[str, str]]:
-    variants = known_methods(methods)
+    if workload.kind != "match" and (settings.tables or settings.threads):
+        raise InvalidInput(f"tables and threads are measured on kind match alone, not on {workload.kind}")
+    variants = known_methods(methods, workload.kind)
     others = [variant for variant in variants if variant.name != "brute"]
     if workload.subscriptions > settings.brute_limit and others:
         reason = f"more than {settings.brute_limit:,} subscriptions"
@@ -166,14 +190,16 @@ def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> t
     return variants, {}
 
 
-def _warm_up(methods: list[Variant], tell: Tell) -> None:
+def _warm_up(methods: list[Variant], kind: str, tell: Tell) -> None:
     """Call every kernel once on a toy, so that nothing is compiled while it is timed."""
     tell("compiling")
-    toy = Workload(subscriptions=300, messages=3, vocabulary=500, topics=5, words_per_topic=20, long=(30, 60))
+    toy = Workload(
+        subscriptions=300, messages=3, vocabulary=500, topics=5, words_per_topic=20, long=(30, 60), kind=kind
+    )
     store = filled_store(MadeUp(toy), toy)
-    rows = store.live_rows()
+    rows, make = store.live_rows(), maker_over(store, toy)
     for variant in methods:
-        method = variant.make(store, toy.geometry)
+        method = make(variant)
         method.build(rows)
         for group in toy.groups:
             method.match(checked_messages(message_batch(message_group(MadeUp(toy), toy, group)), store.n_terms))
@@ -188,12 +214,13 @@ def _build_all(
     sample = _expected(corpus, workload)
     built: dict[str, Method] = {}
     measured = []
-    rows = store.live_rows()
+    rows, make = store.live_rows(), maker_over(store, workload)
     for variant in variants:
         label = variant.label
         tell(f"{workload.name}: building {label}")
-        method = variant.make(store, workload.geometry)
-        method.expect(sample)
+        method = make(variant)
+        if workload.kind == "match":
+            method.expect(sample)
         _, took = timed_all_threads(method.build, rows)
         built[label] = method
         measured.append({"method": label, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})

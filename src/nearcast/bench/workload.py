@@ -4,18 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearcast.bench.words import WordSettings
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 
 GROUPS = ("short-point", "short-range", "long-point", "long-range")
-"""The papers' four groups of messages."""
+"""The papers' four groups of messages. With a number between, as in short-6-point, all have so many tokens."""
+KINDS = ("match", "rank")
+_GROUP = re.compile(r"(short|long)-(?:([1-9][0-9]{0,4})-)?(point|range)")
+
+
+class Group(NamedTuple):
+    """What the name of a group says."""
+
+    stem: str  # one of GROUPS
+    tokens: int | None  # of each message; None: as the workload says
+
+
+def group_of(name: str) -> Group:
+    found = _GROUP.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        known = f"{', '.join(GROUPS)}, or with a number of tokens, as short-6-point"
+        raise InvalidInput(f"no '{name}' among the groups of messages; they are {known}")
+    length, tokens, place = found.groups()
+    return Group(f"{length}-{place}", None if tokens is None else int(tokens))
+
+
+def group_name(stem: str, tokens: int) -> str:
+    """The group of a stem whose messages all have so many tokens."""
+    return f"-{tokens}-".join(stem.split("-"))
 
 
 @dataclass(frozen=True)
@@ -50,6 +74,10 @@ class Workload:
     tiny_share: float = 0.0  # of subscriptions, cover one point
     identical_share: float = 0.0  # of subscriptions, are copies of the first
 
+    kind: str = "match"
+    alpha: tuple[float, float] = (0.5, 0.5)  # of kind rank: what the place counts for, uniform
+    threshold: tuple[float, float] = (0.5, 0.5)  # of kind rank: the least score, uniform
+
     def __post_init__(self) -> None:
         for name in ("subscriptions", "messages"):
             _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 0, name, "a whole number, 0 or more")
@@ -67,7 +95,9 @@ class Workload:
             value = getattr(self, name)
             _require(_is_number(value) and 0 <= value <= 1, name, "a share from 0 to 1")
         self._check_pairs()
-        _require(bool(self.groups) and set(self.groups) <= set(GROUPS), "groups", f"some of {', '.join(GROUPS)}")
+        _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}")
+        _require(bool(self.groups), "groups", f"some of {', '.join(GROUPS)}")
+        _require(len({group_of(group) for group in self.groups}) == len(self.groups), "groups", "different ones")
         Space.of(self.space)
 
     def _check_pairs(self) -> None:
@@ -79,6 +109,11 @@ class Workload:
             pair = getattr(self, name)
             fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1 and (pair[0] > 0 or pair[1] == 0)
             _require(fits, name, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)")
+        for name in ("alpha", "threshold"):
+            pair = getattr(self, name)
+            _require(
+                _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1, name, "two numbers from 0 to 1, the smaller first"
+            )
 
     @property
     def geometry(self) -> Space:

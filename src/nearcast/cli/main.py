@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from nearcast import __version__
 from nearcast.cli import bench, pipeline
+from nearcast.cli.bench_paper import bench_paper
 from nearcast.cli.bench_spark import bench_spark
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
@@ -57,6 +58,7 @@ app.command()(match)
 app.command()(methods)
 app.command()(generate)
 app.add_typer(pipeline.app, name="pipeline")
+bench.app.command("paper")(bench_paper)
 bench.app.command("spark")(bench_spark)
 app.add_typer(bench.app, name="bench")
 app.command()(demo)

@@ -35,6 +35,7 @@ class Request(NamedTuple):
     space: tuple[float, ...] | None
     options: dict[str, Any]
     on_bad: OnBad
+    weights: Path | None
 
 
 class Answer(NamedTuple):
@@ -72,6 +73,10 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the method; may be repeated.")
     ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="What tokens weigh for kind rank: a table (token, weight) or a vocabulary. [default: idf]"),
+    ] = None,
     save_index: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Save the index; DIR is SUBSCRIPTIONS the next time."),
@@ -89,7 +94,8 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
       nearcast match index tuesday.csv --out tuesday.parquet
     """
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
-    request = Request(subscriptions, method, read_space(space), _options(option or []), "skip" if skip else "raise")
+    given = _options(option or [])
+    request = Request(subscriptions, method, read_space(space), given, "skip" if skip else "raise", weights)
     for target in (out, rejects):
         _check_ending(target)
     with progress(quiet=as_json) as shown:
@@ -155,13 +161,27 @@ def _index(request: Request) -> Index:
 
     if not _is_index(request.subscriptions):
         method = request.method or "auto"
-        return build_index(request.subscriptions, method, None, request.space, on_bad=request.on_bad, **request.options)
-    if request.method or request.space or request.options:
+        weights = _weights(request.weights)
+        return build_index(
+            request.subscriptions, method, weights, request.space, on_bad=request.on_bad, **request.options
+        )
+    if request.method or request.space or request.options or request.weights:
         raise InvalidInput(
-            f"{request.subscriptions} is a saved index: its method, space and options are fixed; "
-            "leave --method, --space and --option out"
+            f"{request.subscriptions} is a saved index: its method, space, options and weights are fixed; "
+            "leave --method, --space, --option and --weights out"
         )
     return open_index(request.subscriptions)
+
+
+def _weights(file: Path | None) -> Any:
+    """A saved vocabulary is told by its first bytes; anything else is a table."""
+    from nearcast.text.vocabulary import Vocabulary
+    from nearcast.text.vocabulary_file import MAGIC
+
+    if file is None or not file.is_file():
+        return file
+    with file.open("rb") as opened:
+        return Vocabulary.open(file) if opened.read(len(MAGIC)) == MAGIC else file
 
 
 def _is_index(path: Path) -> bool:
@@ -177,13 +197,17 @@ def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -
 
     task = shown.add_task("matching", total=batch.size)
     ids, counts = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
+    scores = None if index.ranker is None else [np.empty(0)]
     for start in range(0, batch.size, CHUNK * threads):
         stop = min(start + CHUNK * threads, batch.size)
-        found = index.matcher.match(batch.part(start, stop), threads)
+        found = index.match_batch(batch.part(start, stop), threads)
         ids.append(found.ids)
         counts.append(np.diff(found.starts))
+        if scores is not None and found.scores is not None:
+            scores.append(found.scores)
         shown.advance(task, stop - start)
-    return matches_table(batch.ids, np.concatenate(ids), np.cumsum(np.concatenate(counts)))
+    joined = None if scores is None else np.concatenate(scores)
+    return matches_table(batch.ids, np.concatenate(ids), np.cumsum(np.concatenate(counts)), joined)
 
 
 def _together(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.Table:
@@ -240,13 +264,12 @@ def _for_people(answer: Answer, out: Path | None) -> Group:
     parts: list[Any] = []
     if out is None and answer.matches.num_rows:
         pairs = Table(
-            "message",
-            "subscription",
+            *answer.matches.column_names,
             title=f"first of {answer.matches.num_rows:,} pairs",
             title_justify="left",
         )
         for pair in answer.matches.slice(0, SHOWN_PAIRS).to_pylist():
-            pairs.add_row(str(pair["message"]), str(pair["subscription"]))
+            pairs.add_row(*(_shown(value) for value in pair.values()))
         parts.append(pairs)
     lines = _lines(answer.summary)
     if out is not None:
@@ -255,6 +278,11 @@ def _for_people(answer: Answer, out: Path | None) -> Group:
     for name, value in lines:
         grid.add_row(name, value)
     return Group(*parts, grid)
+
+
+def _shown(value: float | None) -> str:
+    """Ids as they are; a score to six digits, nothing where there is none."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

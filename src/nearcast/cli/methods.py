@@ -91,17 +91,16 @@ def _check(name: str, as_json: bool) -> None:
 
 def _outcomes(name: str, quiet: bool) -> list[Outcome]:
     from nearcast.engine.catalogue import methods as known
-    from nearcast.matching.checks import CHECKS, failure_of
-    from nearcast.matching.method import find_method
+    from nearcast.matching.checks import checks_of, gaps_of
 
     known()  # registers the methods of other packages too
-    gaps = find_method(name).known_gaps
+    checks, gaps = checks_of(name), gaps_of(name)
     outcomes = []
     with progress(quiet) as shown:
-        task = shown.add_task("checking", total=len(CHECKS))
-        for check, run in CHECKS.items():
+        task = shown.add_task("checking", total=len(checks))
+        for check, run in checks.items():
             shown.update(task, description=sentence(check))
-            outcomes.append(_judged(check, failure_of(run, name), gaps.get(check)))
+            outcomes.append(_judged(check, run(), gaps.get(check)))
             shown.advance(task)
     return outcomes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +15,17 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.ragged import sorted_sets
-from nearcast.engine.explain import Explanation, explain
+from nearcast.engine.explain import Explanation, explain, ranked
 from nearcast.engine.index import Index
+from nearcast.engine.rank_requests import asked, require_rankable
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.matcher import Matcher
-from nearcast.model import NEVER, NO_SHAPE, MessageBatch, RowBatch
+from nearcast.model import NEVER, NO_SHAPE, MessageBatch, RankBatch, RowBatch
+from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -37,6 +40,8 @@ class Match:
 
     message: int
     subscription: int
+    score: float | None = None
+    """Of a ranked subscription."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,14 @@ class _Subscription:
     clauses: list[Clause]
     region: Region
     expires: int
+    ask: tuple[float, float] | None = None  # alpha and threshold of one that is ranked
 
 
 class Engine:
     """Live subscriptions in memory. Safe to call from several threads; calls take turns.
 
-    `clock` gives the present in seconds since 1970; tests inject their own.
+    `weights` say what tokens weigh for kind `rank`: a table (token, weight) or a Vocabulary; without them all weigh the
+    same. `clock` gives the present in seconds since 1970; tests inject their own.
     """
 
     def __init__(
@@ -58,12 +65,14 @@ class Engine:
         *,
         space: Box | None = None,
         analyser: Analyser | None = None,
+        weights: Any = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._space = Space.of(space)
         self._analyser = analyser or Analyser()
         self._vocabulary = Vocabulary()
-        self._index = Index(Matcher(method, self._space), self._vocabulary, self._analyser)
+        by_term = np.empty(0) if weights is None else read_weights(weights, self._vocabulary)
+        self._index = Index(Matcher(method, self._space), self._vocabulary, self._analyser, by_term)
         self._live: dict[int, _Subscription] = {}
         self._expiries: list[tuple[int, int]] = []  # heap of (expires, id); an entry may be out of date
         self._clock = clock
@@ -80,7 +89,7 @@ class Engine:
     def index(self) -> Index:
         return self._index
 
-    def subscribe(
+    def subscribe(  # noqa: PLR0913  what and where, each said in one of several ways
         self,
         expression: str = "",
         *,
@@ -90,20 +99,26 @@ class Engine:
         region: Any = None,
         id: int | None = None,
         expires: datetime | timedelta | None = None,
+        kind: str = "match",
+        alpha: float | None = None,
+        threshold: float | None = None,
     ) -> int:
         """Listen for messages on which `expression` holds, at a place; without a place, everywhere. Returns the id.
 
         The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. The
-        same id again replaces.
+        same id again replaces. With `kind="rank"`, listen for messages that score at least `threshold`: the expression
+        is plain words, the place a box, and `alpha` (0.5) says how much the place counts.
         """
         place = self._region(near, km, box, region)
         wanted = clauses(parse(expression, self._analyser))
+        ask = asked(kind, alpha, threshold)
+        if ask is not None:
+            require_rankable(wanted, place, self._space)
         with self._lock:
             self._expire()
             number = self._next_subscription if id is None else _whole(id, "id")
-            subscription = _Subscription(wanted, place, self._deadline(expires))
-            self._index.remove([number])
-            self._index.matcher.insert(*self._rows(number, subscription))
+            subscription = _Subscription(wanted, place, self._deadline(expires), ask)
+            self._index.insert_read(self._read(number, subscription))
             self._live[number] = subscription
             if subscription.expires != NEVER:
                 heapq.heappush(self._expiries, (subscription.expires, number))
@@ -134,8 +149,11 @@ class Engine:
             self._expire()
             number = self._next_message if id is None else _whole(id, "id")
             self._next_message = max(self._next_message, number + 1)
-            found = self._index.matcher.match(self._message(number, words, place))
-            return [Match(number, subscription) for subscription in found.ids.tolist()]
+            found = self._index.match_batch(self._message(number, words, place))
+            if found.scores is None:
+                return [Match(number, subscription) for subscription in found.ids.tolist()]
+            scores = [None if math.isnan(score) else score for score in found.scores.tolist()]
+            return [Match(number, *each) for each in zip(found.ids.tolist(), scores, strict=True)]
 
     def explain(
         self, subscription: int, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
@@ -146,8 +164,13 @@ class Engine:
             if subscription not in self._live:
                 raise InvalidInput(f"no live subscription {subscription}", column="subscription")
             held = self._live[subscription]
-            words = set(tokens) if tokens is not None else set(self._analyser.tokens(text))
-            return explain(held.clauses, held.region, words, self._place(at)[0], self._now() >= held.expires)
+            words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+            place = self._place(at)
+            told = explain(held.clauses, held.region, set(words), place[0], self._now() >= held.expires)
+            if held.ask is None or self._index.ranker is None:
+                return told
+            score = self._index.ranker.score(subscription, self._message(0, words, place))
+            return ranked(told, score, held.ask[1])
 
     # -- parts
 
@@ -163,6 +186,17 @@ class Engine:
             xmin, ymin, xmax, ymax = _numbers(box, 4, "box")
             return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
         return WORLD if region is None else parse_region(region, self._space)
+
+    def _read(self, number: int, subscription: _Subscription) -> Subscriptions:
+        """The one subscription, as a table of one row would be read."""
+        rows, regions = self._rows(number, subscription)
+        ids, nothing = np.array([number], np.int64), _none_of(rows)
+        if subscription.ask is None:
+            ranks = RankBatch(nothing, np.empty(0), np.empty(0))
+            return Subscriptions(ids, frozenset({"match"}), rows, regions, ranks, REJECTS_SCHEMA.empty_table())
+        alpha, threshold = subscription.ask
+        ranks = RankBatch(rows, np.array([alpha]), np.array([threshold]))
+        return Subscriptions(ids, frozenset({"rank"}), nothing, [], ranks, REJECTS_SCHEMA.empty_table())
 
     def _rows(self, number: int, subscription: _Subscription) -> tuple[RowBatch, list[Region]]:
         boxes = subscription.region.boxes(self._space)
@@ -227,6 +261,12 @@ class Engine:
             held = self._live.get(number)
             if held is not None and held.expires == expires:
                 self.unsubscribe(number)
+
+
+def _none_of(rows: RowBatch) -> RowBatch:
+    """No rows, of the same types."""
+    starts = {"term_starts": rows.term_starts[:1], "not_starts": rows.not_starts[:1]}
+    return RowBatch(*(column[:0] for column in rows))._replace(**starts)
 
 
 def _numbers(values: Any, n: int, name: str) -> list[float]:

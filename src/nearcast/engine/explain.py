@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,9 +26,12 @@ class Explanation:
     expired: bool
     region: str
     unit: str
+    score: float | None = None  # of a ranked subscription; it holds where this is at least
+    threshold: float | None = None
 
     def __str__(self) -> str:
         lines = ["match" if self.holds else "no match"]
+        lines += [] if self.score is None else [f"  score {self.score:.4g}, threshold {self.threshold:.4g}"]
         lines += [f"  tokens found: {', '.join(self.matched)}"] if self.matched else []
         lines += [f"  tokens missing: {', '.join(self.missing)}"] if self.missing else []
         lines += [f"  tokens that must not occur but do: {', '.join(self.forbidden)}"] if self.forbidden else []
@@ -57,6 +60,11 @@ def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.n
         region=region.describe(),
         unit="" if planar else "km",
     )
+
+
+def ranked(told: Explanation, score: float, threshold: float) -> Explanation:
+    """The same for a ranked subscription: its score decides, not each token."""
+    return replace(told, holds=score >= threshold and not told.expired, score=score, threshold=threshold)
 
 
 def _faults(clause: Clause, tokens: set[str]) -> int:

@@ -48,6 +48,8 @@ def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
         else:
             _warm_method(part, None)
             _warm_method(part, UNIT)
+            if "rank" in find_method(part).kinds:
+                _warm_rank(part)
         yield part, time.perf_counter() - start
 
 
@@ -74,9 +76,10 @@ def _warm_engine() -> None:
         near = engine.subscribe("one OR two NOT three", near=(0.5, 0.5), km=0.1, expires=timedelta(hours=1))
         drawn = engine.subscribe("one", region=TRIANGLE)
         boxed = engine.subscribe("", box=(0, 0, 1, 1))
+        scored = engine.subscribe("one three", box=(0, 0, 1, 1), kind="rank", threshold=0.1)
         for at in ((0.5, 0.5), (0.2, 0.2, 0.6, 0.6), (20.0, 20.0)):
             engine.publish("one two", at=at)
-            for number in (near, drawn, boxed):
+            for number in (near, drawn, boxed, scored):
                 engine.explain(number, "two", at=at)
         engine.unsubscribe(near)
 
@@ -92,7 +95,8 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
         index.match(messages)
         index.match(messages, threads=2)
     index.match_one(["w0", "w1"], 0.5, 0.5)
-    plain = build_index([{"id": 1, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}], name, space=space)
+    row = {"id": 2, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}
+    plain = build_index([row, row | {"id": 1}], name, space=space)  # ids that fall are put in order
     plain.match_one(["w0", "w1"], 0.5, 0.5)  # where all rows are plain it takes a shorter way
     with tempfile.TemporaryDirectory() as folder:
         index.save(folder)
@@ -102,6 +106,32 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
         opened.remove(np.arange(10))
     index.remove(np.arange(N_ROWS * 7 // 8))
     index.match(ranges)
+
+
+def _warm_rank(name: str) -> None:
+    rng = np.random.default_rng(2)
+    points, ranges = _messages(rng, 0.0), _messages(rng, 0.3)
+    index = build_index(_boxes(rng, 0, 20), name, space=UNIT)
+    for first, n in ((0, N_ROWS // 5), (0, N_ROWS), (N_ROWS, 50)):
+        index.insert(_ranked(rng, first, n))
+    for messages in (points, ranges):
+        index.match(messages, threads=2)
+    index.match_one(["w0", "w1"], 0.5, 0.5)
+    with tempfile.TemporaryDirectory() as folder:
+        index.save(folder)
+        opened = open_index(folder)
+        opened.insert(_ranked(rng, N_ROWS, 100))
+        opened.match(points)
+        opened.remove(np.arange(10))
+    index.remove(np.arange(N_ROWS * 7 // 8))
+    index.match(ranges)
+
+
+def _ranked(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
+    """As `_boxes`, some of which expire."""
+    asked = {"kind": ["rank"] * n, "alpha": rng.random(n), "threshold": rng.random(n)}
+    far = [None if k % 3 else "2100-01-01T00:00:00Z" for k in range(n)]
+    return _boxes(rng, first, n) | asked | {"expires": pa.array(far, pa.string())}
 
 
 def _boxes(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.arrays.ragged import sorted_sets, take
 from nearcast.errors import InvalidInput
-from nearcast.model import MAX_TERMS_PER_ROW, MessageBatch, RowBatch
+from nearcast.model import MAX_TERMS_PER_ROW, NO_SHAPE, MessageBatch, RankBatch, RowBatch
 
 
 def checked_messages(messages: MessageBatch, n_terms: int) -> MessageBatch:
@@ -36,6 +36,27 @@ def checked_rows(batch: RowBatch) -> RowBatch:
         _plain(batch.shapes, np.int32),
         _plain(batch.expires, np.int64),
     )
+
+
+def checked_ranks(batch: RankBatch) -> RankBatch:
+    """The batch in the kernels' types; one row for each subscription, and what it asks for within 0 .. 1."""
+    rows = checked_rows(batch.rows)
+    alphas, thresholds = _plain(batch.alphas, np.float64), _plain(batch.thresholds, np.float64)
+    for name, values in (("alpha", alphas), ("threshold", thresholds)):
+        bad = ~((values >= 0.0) & (values <= 1.0))
+        if len(values) != rows.size or bad.any():
+            raise InvalidInput("one number within 0 .. 1 for each row", row=_first(bad), column=name)
+    if len(rows.not_terms) or (rows.shapes != NO_SHAPE).any():
+        raise InvalidInput("a ranked row has no NOT terms and no shape")
+    if len(np.unique(rows.owner_ids)) != rows.size:
+        raise InvalidInput("a ranked subscription has one row", column="id")
+    return RankBatch(rows, alphas, thresholds)
+
+
+def ranks_by_owner(batch: RankBatch) -> RankBatch:
+    """The rows in order of their owners' ids."""
+    order = np.argsort(batch.rows.owner_ids, kind="stable")
+    return RankBatch(by_owner(batch.rows), batch.alphas[order], batch.thresholds[order])
 
 
 def by_owner(batch: RowBatch) -> RowBatch:
@@ -72,6 +93,10 @@ def _require_finite(boxes: np.ndarray) -> None:
     bad = ~(np.isfinite(boxes).all(axis=1) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3]))
     if bad.any():
         raise InvalidInput("a box must be finite, with min <= max", row=int(bad.argmax()))
+
+
+def _first(mask: np.ndarray) -> int | None:
+    return int(mask.argmax()) if mask.any() else None
 
 
 def _plain(array: np.ndarray, dtype: type) -> np.ndarray:

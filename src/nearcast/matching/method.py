@@ -34,19 +34,13 @@ _NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
 REGISTRY: dict[str, type[Method]] = {}
 
 
-class Method(ABC):
-    """Subclasses that set `name` are registered by that name."""
+class RowMethod(ABC):
+    """What the methods of every kind share: an index over rows of a store, by name."""
 
+    registry: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     paper: ClassVar[str]
     """The paper it comes from (a page of docs/papers), or "baseline" or "nearcast"."""
-    kinds: ClassVar[tuple[str, ...]] = ("match",)
-    takes_termless_rows: ClassVar[bool] = False
-    """True for the oracle, which scans all rows itself."""
-    cost_ns: ClassVar[tuple[float, float] | None] = None
-    """Rough nanoseconds a node and a candidate, to weigh one against the other. `auto` tries the methods that name
-    them.
-    """
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
     rebuild_growth: ClassVar[float] = 4.0
@@ -59,24 +53,14 @@ class Method(ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            known = REGISTRY.setdefault(cls.name, cls)
+            known = cls.registry.setdefault(cls.name, cls)
             if known is not cls and known.__module__ != cls.__module__:
                 raise ValueError(f"method name '{cls.name}' is taken by {known.__module__}")
-            REGISTRY[cls.name] = cls
+            cls.registry[cls.name] = cls
 
     def __init__(self, store: RowStore, space: Space) -> None:
         self.store = store
         self.space = space
-
-    def expect(self, messages: MessageBatch) -> None:  # noqa: B027  most methods make nothing of it
-        """A sample of the messages to come, told before `build`: terms beyond `store.n_terms` may be among theirs. Copy
-        what you keep, and give it back as `expected`.
-        """
-
-    @property
-    def expected(self) -> MessageBatch | None:
-        """What a method that takes this one's place should be told: what this one was told, or has seen since."""
-        return None
 
     @property
     def plan(self) -> str:
@@ -93,18 +77,6 @@ class Method(ABC):
     @abstractmethod
     def remove(self, rows: np.ndarray) -> None: ...
 
-    @abstractmethod
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
-
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        """The owners of the rows that hold on one message at a point, in a new array, in any order; nodes; candidates.
-
-        A method with a shorter way than a batch of one overrides it.
-        """
-        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
-        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
-        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
-
     @property
     @abstractmethod
     def nbytes(self) -> int:
@@ -119,6 +91,42 @@ class Method(ABC):
         """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
 
 
+class Method(RowMethod):
+    """A method for kind `match`. Subclasses that set `name` are registered by that name."""
+
+    registry: ClassVar[dict[str, Any]] = REGISTRY
+    kinds: ClassVar[tuple[str, ...]] = ("match",)
+    """("match", "rank") where a rank method of the same name is registered too, or chosen for it (rank_method.py)."""
+    takes_termless_rows: ClassVar[bool] = False
+    """True for the oracle, which scans all rows itself."""
+    cost_ns: ClassVar[tuple[float, float] | None] = None
+    """Rough nanoseconds a node and a candidate, to weigh one against the other. `auto` tries the methods that name
+    them.
+    """
+
+    def expect(self, messages: MessageBatch) -> None:
+        """A sample of the messages to come, told before `build`: terms beyond `store.n_terms` may be among theirs. Copy
+        what you keep, and give it back as `expected`. Most methods make nothing of it.
+        """
+
+    @property
+    def expected(self) -> MessageBatch | None:
+        """What a method that takes this one's place should be told: what this one was told, or has seen since."""
+        return None
+
+    @abstractmethod
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
+
+    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
+        """The owners of the rows that hold on one message at a point, in a new array, in any order; nodes; candidates.
+
+        A method with a shorter way than a batch of one overrides it.
+        """
+        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
+        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
+
+
 def find_method(name: str) -> type[Method]:
     """The method of that name."""
     if name not in REGISTRY:
@@ -126,18 +134,24 @@ def find_method(name: str) -> type[Method]:
     return REGISTRY[name]
 
 
-def method_options(method: type[Method]) -> dict[str, Any]:
-    """The options of a method and their defaults: its constructor's parameters beyond the contract's two."""
-    parameters = list(inspect.signature(method.__init__).parameters.values())[3:]
-    return {parameter.name: parameter.default for parameter in parameters}
+def method_options(method: type[RowMethod]) -> dict[str, Any]:
+    """The options of a method and their defaults: its constructor's parameters beyond those that every one has."""
+    fixed = {"self", "store", "asked", "space"}
+    parameters = inspect.signature(method.__init__).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.name not in fixed}
+
+
+def check_options(method: type[RowMethod], options: dict[str, Any]) -> None:
+    """Refuse by name what a method does not take."""
+    allowed = method_options(method)
+    for option in options:
+        if option not in allowed:
+            known = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
+            raise InvalidInput(f"method '{method.name}' has no option '{option}'; {known}")
 
 
 def make_method(name: str, store: RowStore, space: Space, options: dict[str, Any]) -> Method:
     """An empty method over a store."""
     method = find_method(name)
-    allowed = method_options(method)
-    for option in options:
-        if option not in allowed:
-            known = f"it takes {', '.join(allowed)}" if allowed else "it takes none"
-            raise InvalidInput(f"method '{name}' has no option '{option}'; {known}")
+    check_options(method, options)
     return method(store, space, **options)

@@ -196,7 +196,7 @@ def scan_list(lists, which, store, marks, box, out, n):  # type: ignore[no-untyp
     """Write the rows of one list that hold to out[n:]; return (out, n), out being larger where it had to be."""
     first = lists.offsets[which]
     out = with_room(out, n, lists.counts[which] + 1)
-    stop = _overlapping(lists.boxes, first, first + lists.counts[which], box, out, n)
+    stop = overlapping(lists.boxes, first, first + lists.counts[which], box, out, n)
     stop = _marked(lists.pivots, first, marks, out, n, stop)
     for j in range(n, stop):
         row = lists.rows[first + out[j]]
@@ -218,7 +218,7 @@ def _marked(pivots, first, marks, out, n, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _overlapping(boxes, first, stop, box, out, n):  # type: ignore[no-untyped-def]
+def overlapping(boxes, first, stop, box, out, n):  # type: ignore[no-untyped-def]
     """Write the places of the rounded boxes that overlap to out[n:], counted from `first`; return the new n.
 
     Each place is written and kept or not by a sum: 1.7 ns a box, where branches that no machine can foresee cost 6.

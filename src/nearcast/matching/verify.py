@@ -19,15 +19,24 @@ _AHEAD = 16
 
 def verified(store: RowStore, messages: MessageBatch, hits: Hits) -> Hits:
     """The hits that hold in full."""
+    keep = verdicts(store, messages, hits)
+    return hits if keep is None else Hits(hits.rows[keep], starts_kept(keep, hits.starts))
+
+
+def verdicts(store: RowStore, messages: MessageBatch, hits: Hits) -> np.ndarray | None:
+    """bool for each hit: does it hold in full? None where all do."""
     if store.live_late == 0 or len(hits.rows) == 0:
-        return hits
+        return None
     keep = np.ones(len(hits.rows), bool)
     marks = np.zeros(store.n_terms, np.uint8)
     _check_negatives_and_expiry(store.arrays, store.expires, messages, hits, marks, keep)
     _check_shapes(store, messages, hits, keep)
-    counts = np.add.reduceat(np.append(keep, False), hits.starts[:-1], dtype=np.int64)
-    counts[hits.starts[:-1] == hits.starts[1:]] = 0  # reduceat gives the next element for an empty run
-    return Hits(hits.rows[keep], starts_of(counts))
+    return keep
+
+
+def starts_kept(keep: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Where each message's hits start once only those to keep are left."""
+    return np.asarray(starts_of(keep)[starts])
 
 
 def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.ndarray) -> None:

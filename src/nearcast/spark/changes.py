@@ -20,8 +20,14 @@ import pyarrow.compute as pc
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
-from nearcast.matching.method import find_method
-from nearcast.spark.tidy import REJECTS_SCHEMA, SUBSCRIPTIONS_SCHEMA, located, tidy_subscriptions, whole_file_reject
+from nearcast.spark.tidy import (
+    REJECTS_SCHEMA,
+    SERVED_KINDS,
+    SUBSCRIPTIONS_SCHEMA,
+    located,
+    tidy_subscriptions,
+    whole_file_reject,
+)
 from nearcast.tables import Dialect, as_arrow, read_subscriptions
 from nearcast.tables.columns import cast, column, strings_of
 from nearcast.tables.faults import Faults
@@ -176,20 +182,10 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        rejects = read_subscriptions(rows, Vocabulary(), dialect._replace(on_bad="skip")).rejects
+        served = dialect._replace(on_bad="skip", kinds=SERVED_KINDS)
+        rejects = read_subscriptions(rows, Vocabulary(), served).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return
     for reject in rejects.to_pylist():
         faults.add(int(wanted[reject["row"]]), reject["column"], reject["reason"])
-    _check_kinds(table, is_insert, faults)
-
-
-def _check_kinds(table: pa.Table, is_insert: np.ndarray, faults: Faults) -> None:
-    kinds = strings_of(table, "kind")
-    if kinds is None:
-        return
-    served = pa.array([*find_method(DELTA_METHOD).kinds], pa.string())
-    unserved = pc.invert(pc.is_in(pc.fill_null(kinds, "match"), served.cast(kinds.type)))
-    mask = np.asarray(unserved.to_numpy(zero_copy_only=False), bool) & is_insert
-    faults.add_where(mask, "kind", f"the stream serves subscriptions of kind {', '.join(served.to_pylist())} only")

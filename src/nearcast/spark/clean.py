@@ -114,7 +114,7 @@ def _subscriptions(table: pa.Table, rules: Rules) -> Cleaned:
 
 
 def _subscription_column(table: pa.Table, field: pa.Field, ids: np.ndarray, faults: Faults) -> pa.Array:
-    """Of all rows, good or bad. What the library does not read yet (alpha, threshold, k) is at least a number."""
+    """Of all rows, good or bad. What the library does not read (k), or not for every kind, is at least a number."""
     if field.name == "id":
         return pa.array(ids)
     if field.name == "expires":

@@ -26,7 +26,7 @@ from nearcast.spark.delivery import dialect_of
 from nearcast.spark.delta import Delta, is_among
 from nearcast.spark.failures import is_of_spark, plain
 from nearcast.spark.sharded import Sharded
-from nearcast.spark.tidy import SUBSCRIPTIONS_SCHEMA, tidy_subscriptions
+from nearcast.spark.tidy import SERVED_KINDS, SUBSCRIPTIONS_SCHEMA, tidy_subscriptions
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
@@ -147,7 +147,7 @@ def untouched(touched_path: str, dialect: Dialect, batches: Iterable[pa.RecordBa
     touched = pq.read_table(touched_path, partitioning=None)["id"].to_numpy()
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        read = read_subscriptions(table, Vocabulary(), dialect)
+        read = read_subscriptions(table, Vocabulary(), dialect._replace(kinds=SERVED_KINDS))
         stays = np.ones(table.num_rows, bool)
         stays[read.rejects["row"].to_numpy()] = False  # they are not in the base either
         good = table.filter(pa.array(stays))

@@ -22,6 +22,7 @@ from nearcast.spark.division import divided_leaves, most_leaves, placed, rows_ov
 from nearcast.spark.loads import shard_loads
 from nearcast.spark.router import Router
 from nearcast.spark.sample import Sampled
+from nearcast.spark.tidy import SERVED_KINDS
 from nearcast.tables import Dialect, read_messages, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
@@ -119,7 +120,7 @@ def _grown(sample: Sampled, counts: np.ndarray, weights: np.ndarray, n_shards: i
 
 def sampled(subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect, scale: float) -> Sampled:
     vocabulary = Vocabulary()
-    skipping = dialect._replace(on_bad="skip")
+    skipping = dialect._replace(on_bad="skip", kinds=SERVED_KINDS)
     read = read_subscriptions(subscriptions, vocabulary, skipping)
     matcher = Matcher("pyramid", dialect.space)
     matcher.insert(read.rows, read.regions)

@@ -28,6 +28,7 @@ from nearcast.spark.areas import (
     rarest_keys,
     route_messages,
 )
+from nearcast.spark.tidy import SERVED_KINDS
 from nearcast.tables import Dialect, OnBad, read_subscriptions
 from nearcast.tables.columns import ids_of, times_of
 from nearcast.tables.faults import Faults
@@ -138,7 +139,7 @@ class Router:
 
     def assign_checked(self, subscriptions: pa.Table, on_bad: OnBad = "skip") -> Assigned:
         vocabulary = Vocabulary()
-        read = read_subscriptions(subscriptions, vocabulary, self._dialect._replace(on_bad=on_bad))
+        read = read_subscriptions(subscriptions, vocabulary, self._dialect._replace(on_bad=on_bad, kinds=SERVED_KINDS))
         triples = self.assign_read(read.rows, vocabulary)
         positions = _positions(subscriptions.num_rows, read.rejects, read.ids, read.rows.owner_ids)
         rows, shards = _in_order(positions[triples[:, 0]], triples[:, 1])

@@ -19,6 +19,9 @@ _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]
 
 MESSAGES_SCHEMA = pa.schema([("id", pa.int64()), ("tokens", pa.large_list(pa.large_string())), *_BOX, ("time", _STAMP)])
 
+SERVED_KINDS = ("match",)
+"""What shards and the stream serve; subscriptions of other kinds are rejected by name."""
+
 SUBSCRIPTIONS_SCHEMA = pa.schema(
     [
         ("id", pa.int64()),

@@ -11,8 +11,7 @@ import pyarrow as pa
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of, take
-from nearcast.matching.matcher import Found
-from nearcast.model import MessageBatch
+from nearcast.model import Found, MessageBatch
 from nearcast.spark.copies import Visits, tells
 from nearcast.spark.sharded import Sharded, shard_copies, shard_index, shard_router
 from nearcast.tables import MATCHES_SCHEMA, OnBad, matches_table

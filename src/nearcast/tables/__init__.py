@@ -3,20 +3,24 @@ rejects.
 """
 
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
-from nearcast.tables.matches import MATCHES_SCHEMA, matches_table
+from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
 from nearcast.tables.subscriptions import Subscriptions, read_subscriptions
+from nearcast.tables.weights import idf_weights, read_weights
 
 __all__ = [
     "MATCHES_SCHEMA",
+    "RANKED_SCHEMA",
     "REJECTS_SCHEMA",
     "Dialect",
     "OnBad",
     "Subscriptions",
     "as_arrow",
+    "idf_weights",
     "matches_table",
     "read_messages",
     "read_subscriptions",
+    "read_weights",
     "write_table",
 ]

@@ -8,13 +8,23 @@ import pyarrow as pa
 from nearcast.arrays.ragged import take
 
 MATCHES_SCHEMA = pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
+RANKED_SCHEMA = MATCHES_SCHEMA.append(pa.field("score", pa.float64()))
+"""The score is null where the subscription is not ranked."""
 
 
-def matches_table(message_ids: np.ndarray, found_ids: np.ndarray, starts: np.ndarray) -> pa.Table:
-    """`found_ids` are ascending within each message; message ids are distinct but in any order."""
+def matches_table(
+    message_ids: np.ndarray, found_ids: np.ndarray, starts: np.ndarray, scores: np.ndarray | None = None
+) -> pa.Table:
+    """`found_ids` are ascending within each message; message ids are distinct but in any order. `scores` go with them,
+    NaN for none.
+    """
     if len(message_ids) > 1 and not (message_ids[1:] > message_ids[:-1]).all():
         order = np.argsort(message_ids, kind="stable")
-        message_ids = message_ids[order]
-        found_ids, starts = take(found_ids, starts, order)
+        message_ids, old = message_ids[order], starts
+        found_ids, starts = take(found_ids, old, order)
+        scores = None if scores is None else take(scores, old, order)[0]
     messages = np.repeat(message_ids, np.diff(starts))
-    return pa.table([pa.array(messages), pa.array(found_ids)], schema=MATCHES_SCHEMA)
+    columns = [pa.array(messages), pa.array(found_ids)]
+    if scores is None:
+        return pa.table(columns, schema=MATCHES_SCHEMA)
+    return pa.table([*columns, pa.array(scores, mask=np.isnan(scores))], schema=RANKED_SCHEMA)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
-from nearcast.model import MessageBatch
+from nearcast.model import KINDS, MessageBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.places import boxes_of
@@ -21,11 +21,13 @@ from nearcast.text.vocabulary import Vocabulary
 
 
 class Dialect(NamedTuple):
-    """How tables are to be read: one analyser, one space, and what becomes of bad rows."""
+    """How tables are to be read: one analyser, one space, what becomes of bad rows, and which kinds are served."""
 
     analyser: Analyser
     space: Space
     on_bad: OnBad = "raise"
+    kinds: tuple[str, ...] = KINDS
+    """Of subscriptions: those that are served; others are bad rows."""
 
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:

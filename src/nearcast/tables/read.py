@@ -27,6 +27,10 @@ def as_arrow(source: Any) -> pa.Table:
     """The Arrow table behind `source`. pandas and Polars come through the Arrow interface, without being imported
     here.
     """
+    return _without_views(_as_arrow(source))
+
+
+def _as_arrow(source: Any) -> pa.Table:
     if isinstance(source, str | os.PathLike):
         return _read_path(Path(source))
     if isinstance(source, pa.Table):
@@ -41,6 +45,23 @@ def as_arrow(source: Any) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is no table; {_ACCEPTED}")
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Polars' strings are views, and Arrow 26 cannot take rows of those: not of a table with a bad row, say."""
+    kinds = [_without_view(field.type) for field in table.schema]
+    if kinds == table.schema.types:
+        return table
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = _without_view(kind.value_type)
+        return kind if inner == kind.value_type else pa.large_list(inner)
+    return kind
 
 
 def _read_path(path: Path) -> pa.Table:

@@ -1,4 +1,6 @@
-"""A subscriptions table -> rows: expression -> clauses, region -> boxes, one row for each clause and box."""
+"""A subscriptions table -> rows: expression -> clauses, region -> boxes, one row for each clause and box; one row for
+each that is ranked.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,16 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
-from nearcast.model import MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, RowBatch
+from nearcast.model import KINDS, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, RankBatch, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
 from nearcast.tables.places import boxes_of
+from nearcast.tables.ranks import asked_of, place_ranked, refuse_expressions
 from nearcast.tables.read import as_arrow
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
 from nearcast.text.vocabulary import Vocabulary
-
-KINDS = ("match", "rank", "top")
 
 
 class Subscriptions(NamedTuple):
@@ -32,8 +33,9 @@ class Subscriptions(NamedTuple):
 
     ids: np.ndarray  # int64[n]  the good subscriptions, in the table's order
     kinds: frozenset[str]
-    rows: RowBatch
+    rows: RowBatch  # of kind match
     regions: list[Region]
+    ranks: RankBatch  # of kind rank
     rejects: pa.Table
 
 
@@ -54,12 +56,16 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "subscriptions")
     require_one(table, ("tokens", "expression"), "subscriptions")
-    kinds = _kinds(table, faults)
+    kinds = _kinds(table, dialect, faults)
+    is_ranked = kinds == "rank"
+    asked = asked_of(table, is_ranked, faults)
+    refuse_expressions(table, is_ranked, faults)
     regions = _regions(table, dialect.space, faults)
     elsewhere = np.zeros(table.num_rows, bool)
     elsewhere[list(regions)] = True
     has_region_column = strings_of(table, "region") is not None
     boxes = boxes_of(table, dialect.space, faults, elsewhere if has_region_column else None)
+    place_ranked(boxes, regions, is_ranked, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
@@ -68,17 +74,21 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     _find_too_many_tokens(tokens, faults)
     rejects = faults.settle(table)
     good = faults.good_rows
-    rows, shapes = _rows(read, good, vocabulary, dialect.space)
-    return Subscriptions(ids[good], frozenset(kinds[good].tolist()), rows, shapes, rejects)
+    rows, shapes = _rows(read, good[~is_ranked[good]], vocabulary, dialect.space)
+    ranked = good[is_ranked[good]]
+    ranks = RankBatch(_plain_rows(read, ranked, vocabulary), asked[0][ranked], asked[1][ranked])
+    return Subscriptions(ids[good], frozenset(kinds[good].tolist()), rows, shapes, ranks, rejects)
 
 
-def _kinds(table: pa.Table, faults: Faults) -> np.ndarray:
+def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
     values = strings_of(table, "kind")
     if values is None:
         return np.full(table.num_rows, "match", object)
     kinds: np.ndarray = values.fill_null("match").to_numpy(zero_copy_only=False).astype(object)
     for row in np.flatnonzero(~np.isin(kinds.astype(str), KINDS)):
         faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(KINDS)}")
+    for row in np.flatnonzero(~np.isin(kinds.astype(str), dialect.kinds) & ~faults.is_bad):
+        faults.add(int(row), "kind", f"kind '{kinds[row]}' is not served here yet, only {', '.join(dialect.kinds)}")
     return kinds
 
 

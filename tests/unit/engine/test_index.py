@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import nearcast as nc
-from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, UnknownMethod, UnsupportedKind
+from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, UnknownMethod
 from reference import pairs
 
 METHODS = sorted(info.name for info in nc.methods())
@@ -149,8 +149,8 @@ def test_an_index_of_another_version_is_refused(saved: Path, monkeypatch: pytest
     import nearcast.storage.index_folder as index_folder
     import nearcast.text.analyser as analyser
 
-    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 2))
-    with pytest.raises(ForeignVersion, match="nearcast-index version 1; this release reads nearcast-index version 2"):
+    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 3))
+    with pytest.raises(ForeignVersion, match="nearcast-index version 2; this release reads nearcast-index version 3"):
         nc.open_index(saved)
     monkeypatch.undo()
     monkeypatch.setattr(analyser, "ANALYSER_VERSION", 99)
@@ -177,8 +177,8 @@ def test_bad_arguments_are_refused() -> None:
         nc.build_index(table, fanout=3)
     with pytest.raises(nc.InvalidInput, match="space"):
         nc.build_index(table, space=(0, 0, 0, 1))
-    with pytest.raises(UnsupportedKind, match="weights"):
-        nc.build_index(table, weights={"token": ["a"], "weight": [1.0]})
+    with pytest.raises(nc.InvalidInput, match="row 1, column 'weight': -1.0 is no weight"):
+        nc.build_index(table, weights={"token": ["a", "b"], "weight": [1.0, -1.0]})
 
 
 def test_stats_and_size_are_told() -> None:

@@ -48,6 +48,7 @@ class Plan(NamedTuple):
 class Auto(Method):
     name = "auto"
     paper = "nearcast"
+    kinds = ("match", "rank")  # ranked subscriptions are left to the best rank method
     effort_ceiling = 0.2  # that of the most wasteful method that it may choose
 
     def __init__(self, store: RowStore, space: Space) -> None:

@@ -1,0 +1,86 @@
+"""What tokens weigh, by term: from a table, from a vocabulary, or from the subscriptions themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.arrays.ragged import distinct
+from nearcast.errors import InvalidInput
+from nearcast.model import LARGEST_WEIGHT, RowBatch
+from nearcast.tables.columns import column, floats_of, require_one, strings_of
+from nearcast.tables.faults import Faults
+from nearcast.tables.read import as_arrow
+from nearcast.tables.subscriptions import Subscriptions
+from nearcast.text.vocabulary import Vocabulary
+
+
+def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
+    """float64[len(vocabulary)]: the weights of a table (token, weight) or of another vocabulary, whose tokens join this
+    one. Tokens without a weight have the largest, or 1 where there is none.
+    """
+    if isinstance(source, Vocabulary):
+        if len(source) and not source.n_documents:
+            raise InvalidInput("this vocabulary has counted no documents, so its tokens have no weights")
+        tokens, weights = source.tokens(np.arange(len(source))), source.weights()
+    else:
+        tokens, weights = _columns(as_arrow(source))
+    terms = vocabulary.add(tokens)
+    by_term = np.full(len(vocabulary), weights.max() if len(weights) else 1.0)
+    by_term[terms] = weights
+    return by_term
+
+
+def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
+    """Both columns, sound. Any fault raises: a weight left out would silently become the largest."""
+    faults = Faults(table.num_rows, "raise")
+    for name in ("token", "weight"):
+        require_one(table, (name,), "weights")
+    tokens, weights = strings_of(table, "token"), floats_of(table, "weight", faults)
+    tokens = pa.nulls(table.num_rows, pa.string()) if tokens is None else tokens
+    weights = np.full(table.num_rows, np.nan) if weights is None else weights
+    faults.add_where(tokens.is_null().to_numpy(zero_copy_only=False), "token", "no token")
+    sound = (weights >= 0.0) & (weights <= LARGEST_WEIGHT)
+    for row in np.flatnonzero(~sound):
+        reason = f"{_shown(table, int(row))} is no weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
+        faults.add(int(row), "weight", reason)
+    _find_repeats(tokens, faults)
+    faults.settle(table)
+    return tokens, weights
+
+
+def _shown(table: pa.Table, row: int) -> str:
+    values = column(table, "weight")
+    value = None if values is None else values[row].as_py()
+    return "nothing" if value is None else repr(value)
+
+
+def _find_repeats(tokens: pa.Array, faults: Faults) -> None:
+    rows = faults.good_rows
+    _, firsts = np.unique(Vocabulary().add(tokens.take(pa.array(rows))), return_index=True)
+    is_first = np.zeros(len(rows), bool)
+    is_first[firsts] = True
+    for row in rows[~is_first]:
+        faults.add(int(row), "token", f"'{tokens[int(row)].as_py()}' has a weight already; name each token once")
+
+
+def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:
+    """float64[n_terms]: ln(1 + N / df) over these subscriptions, of all kinds; df counts those that want the token, a
+    NOT does not. Tokens that none wants have the largest.
+    """
+    counts = _frequencies(read.rows, n_terms) + _frequencies(read.ranks.rows, n_terms)
+    weights = np.log1p(len(read.ids) / np.maximum(counts, 1))
+    largest = weights[counts > 0].max() if counts.any() else 1.0
+    return np.asarray(np.where(counts > 0, weights, largest))
+
+
+def _frequencies(rows: RowBatch, n_terms: int) -> np.ndarray:
+    """In how many subscriptions each term is; one of several rows counts once."""
+    is_first = np.ones(rows.size, bool)
+    is_first[1:] = rows.owner_ids[1:] != rows.owner_ids[:-1]
+    if is_first.all():
+        return np.bincount(rows.terms, minlength=n_terms)
+    owners = np.repeat(np.cumsum(is_first), np.diff(rows.term_starts))
+    return np.bincount(distinct(owners << 32 | rows.terms) & 0xFFFFFFFF, minlength=n_terms)

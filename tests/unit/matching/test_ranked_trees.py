@@ -1,0 +1,240 @@
+"""Ranked rows on trees: what hangs on the nodes stays as if built anew, nothing is pruned that is delivered, much is
+pruned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.intmap import ABSENT
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.matching.checks.cases import Message, batch_of
+from nearcast.matching.checks.random_cases import random_messages
+from nearcast.matching.checks.rank_cases import (
+    Ranked,
+    expect_equal,
+    insert,
+    random_ranked,
+    ranked,
+    remove,
+    scores,
+    tiny_places,
+    tiny_ranked,
+)
+from nearcast.matching.ranker import Ranker
+from nearcast.matching.rtree.nodes import ROOT, rows_below
+from nearcast.matching.rtree.rank_bounds import BOTH, LIGHTEST, MISSED, NEITHER, PLACE, SMALLEST, WORDS, surplus_at
+from nearcast.matching.rtree.rank_bounds import place_bound as bound_of_place
+from nearcast.matching.rtree.rank_lists import RankLists
+from nearcast.matching.rtree.rank_sets import RankSets
+from nearcast.matching.rtree.rank_tokens import EVERY, FAR, PREFIX, RankedRows, standing_tokens
+from nearcast.matching.rtree.rank_tree import RankTree
+from nearcast.matching.score import SLACK, place_share, score_of, weight_found
+
+METHODS = ("rt-tree", "rt+-tree", "rt++-tree")
+TREES = [f"{name} {options}" for name in METHODS for options in ("b=2 B=4", "b=3 B=8")]
+STEPS = 15 if JIT_DISABLED else 60
+
+
+def used_nodes(tree: Any) -> list[int]:
+    found, at = [ROOT], 0
+    while at < len(found):
+        node = found[at]
+        at += 1
+        if tree.levels[node] > 0:
+            found.extend(tree.slots[node, : tree.counts[node]].tolist())
+    return found
+
+
+def tree_of(ranker: Ranker) -> RankTree:
+    assert isinstance(ranker.method, RankTree)
+    return ranker.method
+
+
+def kept_at_nodes(hung: RankSets | RankLists) -> dict[int, Any]:
+    """For each (node, token): how many rows stand there, or which."""
+    table = hung.table if isinstance(hung, RankSets) else hung.arrays
+    used = table.values != ABSENT
+    kept = dict(zip(table.keys[used].tolist(), table.values[used].tolist(), strict=True))
+    if isinstance(hung, RankSets):
+        return kept
+    lists = hung.arrays
+    spans = {key: (lists.offsets[which], lists.counts[which]) for key, which in kept.items()}
+    return {key: sorted(lists.rows[first : first + n].tolist()) for key, (first, n) in spans.items()}
+
+
+def expect_as_hung_anew(ranker: Ranker) -> None:
+    method = tree_of(ranker)
+    nodes = used_nodes(method.tree.arrays)
+    kept, bounds = kept_at_nodes(method.hung), method.hung.bounds[nodes].copy()
+    method.hung.build(method.tree.arrays, method.held)
+    assert kept_at_nodes(method.hung) == kept, "a token is stale"
+    assert np.array_equal(method.hung.bounds[nodes], bounds), "a bound is stale"
+
+
+def changed_at_random(method: str, steps: int) -> Ranker:
+    rng = np.random.default_rng(1)
+    ranker = ranked(method, [])
+    for step in range(steps):
+        if rng.random() < 0.6:
+            make = tiny_ranked if step % 2 else random_ranked
+            fresh = {int(rng.integers(0, 250)): s for s in make(step, int(rng.integers(1, 25)))}
+            insert(ranker, [s._replace(id=number) for number, s in fresh.items()])
+        else:
+            remove(ranker, rng.integers(0, 250, int(rng.integers(1, 40))).tolist())
+    return ranker
+
+
+@pytest.mark.parametrize("method", TREES)
+def test_after_random_updates_sets_and_bounds_are_those_of_a_fresh_start(method: str) -> None:
+    ranker = changed_at_random(method, STEPS)
+    assert len(ranker) > 20 and tree_of(ranker).tree.height >= 1
+    expect_as_hung_anew(ranker)
+    remove(ranker, range(0, 250, 2))
+    expect_as_hung_anew(ranker)
+    remove(ranker, range(250))
+    assert not kept_at_nodes(tree_of(ranker).hung), "tokens are left when no row is"
+
+
+def test_bounds_are_the_best_of_the_rows_below() -> None:
+    ranker = changed_at_random("rt-tree b=2 B=4", STEPS)
+    method = tree_of(ranker)
+    tree, asked, boxes = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays.boxes
+    for node in used_nodes(tree):
+        below = [
+            row for k in range(tree.counts[node]) for row in rows_below(tree, tree.slots[node, k], tree.levels[node])
+        ]
+        alpha, theta, own = (values[below] for values in (asked.alphas, asked.thresholds, asked.own_weights))
+        always = np.where(own > 0, 0.0, 1.0)
+        bounds = method.hung.bounds[node]
+        assert bounds[BOTH] == pytest.approx((1 - theta).max()) and bounds[WORDS] == pytest.approx(
+            (1 - alpha - theta).max()
+        )
+        assert bounds[PLACE] == pytest.approx((alpha + (1 - alpha) * always - theta).max())
+        assert bounds[NEITHER] == pytest.approx(((1 - alpha) * always - theta).max())
+        assert bounds[LIGHTEST] == min([*own[own > 0], np.inf])
+        assert bounds[SMALLEST] == ((boxes[below, 2] - boxes[below, 0]) * (boxes[below, 3] - boxes[below, 1])).min()
+
+
+def test_no_row_below_a_node_scores_above_the_bound() -> None:
+    ranker = changed_at_random("rt-tree b=2 B=4", STEPS)
+    method = tree_of(ranker)
+    tree, asked, rows = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays
+    marks, tight = np.zeros(ranker.store.n_terms, np.uint8), 0
+    messages = batch_of(tiny_places(2, 10) + random_messages(3, 10, largest=0.5))
+    for m in range(messages.size):
+        marks[:] = 0
+        terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
+        marks[terms[terms < len(marks)]] = 1
+        for node in used_nodes(tree):
+            if tree.levels[node] == 0:
+                continue
+            for k in range(tree.counts[node]):
+                child = tree.slots[node, k]
+                place = bound_of_place(tree.boxes[node, k], messages.boxes[m], method.hung.bounds[child, SMALLEST])
+                for row in rows_below(tree, child, tree.levels[node]):
+                    assert place_share(rows.boxes[row], messages.boxes[m]) <= place
+                    own = asked.own_weights[row]
+                    words = min(1.0, weight_found(rows, row, marks, asked.weights) / own) if own > 0 else 0.0
+                    surplus = score_of(rows, asked, row, marks, messages.boxes[m]) - asked.thresholds[row]
+                    bound = surplus_at(method.hung.bounds, child, place, words)
+                    assert surplus <= bound + SLACK
+                    tight += surplus > bound - 0.05
+    assert tight > 100, "bounds that are always far off prune nothing"
+
+
+def prefixes(terms: list[int], alpha: float, threshold: float) -> tuple[list[int], list[int]]:
+    """Near and far prefix under the weights of the checks: 0 weighs 1, 1 weighs 3, 2 nothing, 3 weighs 2."""
+    ranker = ranked("brute", [Ranked(1, terms, (0.0, 0.0, 1.0, 1.0), alpha, threshold)])
+    tokens = standing_tokens(RankedRows(ranker.store.arrays, ranker.asked.arrays, PREFIX), 0).tolist()
+    return [t for t in tokens if t < FAR], [t - FAR for t in tokens if t >= FAR]
+
+
+def test_prefixes_are_the_heaviest_terms_that_the_others_cannot_replace() -> None:
+    assert prefixes([0, 1, 3], 0.5, 1.0) == ([1], [])  # near: all words are needed; far: never enough
+    assert prefixes([0, 1, 3], 0.5, 0.75) == ([1, 3], [])  # half of 6: 1 and 3 without 1 are just enough, so 3 too
+    assert prefixes([0, 1, 3], 0.0, 0.5) == ([1, 3], [1, 3])
+    assert prefixes([0, 1, 3], 0.0, 0.51) == ([1], [1])
+    assert prefixes([0, 1, 3], 0.25, 0.75) == ([1], [1])  # far: 1 of 1 needed; near: two thirds of 6, 3 is less
+    assert prefixes([0, 1, 2, 3], 0.5, 0.25) == ([1, 3, 0], [1, 3])  # place may be enough: all that weigh
+    assert prefixes([0, 1, 3], 1.0, 0.5) == ([1, 3, 0], [])
+    assert prefixes([0, 1, 3], 0.5, 0.0) == ([1, 3, 0], [])  # no words are needed: the bounds tell
+    assert prefixes([], 0.5, 0.5) == prefixes([2], 0.5, 0.5) == ([], [])
+
+
+def test_every_token_stands_where_it_weighs() -> None:
+    ranker = ranked("brute", [Ranked(1, [0, 1, 2, 3], (0.0, 0.0, 1.0, 1.0))])
+    held = RankedRows(ranker.store.arrays, ranker.asked.arrays, EVERY)
+    assert sorted(standing_tokens(held, 0).tolist()) == [0, 1, 3]
+
+
+def test_a_row_is_in_as_many_lists_as_it_stands_with_tokens_the_far_ones_at_the_root() -> None:
+    ranker = changed_at_random("rt++-tree b=2 B=4", STEPS)
+    method = tree_of(ranker)
+    tree, kept = method.tree.arrays, kept_at_nodes(method.hung)
+    assert method.tree.height >= 2
+    for row in np.flatnonzero(tree.leaves >= 0):
+        tokens = standing_tokens(method.held, row).tolist()
+        where = {key for key, rows in kept.items() if row in rows}
+        assert sorted(key & 0xFFFFFFFF for key in where) == sorted(tokens)
+        assert {key & 0xFFFFFFFF for key in where if key >> 32 == ROOT} == {t for t in tokens if t >= FAR}
+        near = sorted((int(tree.levels[key >> 32]) for key in where if key & 0xFFFFFFFF < FAR), reverse=True)
+        depths = [method.tree.height - min(i + 1, method.tree.height) for i in range(len(near))]
+        assert near == depths, "the i-th token at depth i, the rest in the leaf"
+
+
+def test_bounds_by_missed_terms_fall_from_all_words_to_none() -> None:
+    asked = [Ranked(1, [0, 1, 3], (0.0, 0.0, 1.0, 1.0), 0.5, 0.5), Ranked(2, [0], (0.0, 0.0, 1.0, 1.0), 0.25, 0.75)]
+    bounds = tree_of(ranked("rt++-tree", asked)).hung.bounds[ROOT]
+    # The weights are 1, 3 and 2: without the heaviest a half is left, without two a sixth.
+    assert bounds[MISSED:LIGHTEST] == pytest.approx([0.25, -0.25, 1 / 12, -5 / 12, 0.0, -0.5])
+    assert bounds[BOTH] == 0.5 and bounds[PLACE] == 0.0 and bounds[WORDS] == 0.0 and bounds[NEITHER] == -0.5
+
+
+def workload(n: int, words_alone: bool) -> tuple[list[Ranked], list[Message]]:
+    """Thresholds of 0.6 to 0.9. Where words alone are never enough, place prunes; where they are, tokens do."""
+    rng = np.random.default_rng(7)
+    drawn = random_ranked(8, n, vocabulary=400, largest=0.1)
+    alphas = rng.uniform(0.1, 0.35, n) if words_alone else rng.uniform(0.45, 0.8, n)
+    thetas = rng.uniform(0.6, 0.9, n)
+    terms = [s.terms or [int(rng.integers(400))] for s in drawn]
+    made = zip(drawn, terms, alphas, thetas, strict=True)
+    return [s._replace(terms=t, alpha=float(a), threshold=float(h)) for s, t, a, h in made], random_messages(
+        9, 20, vocabulary=400
+    ) + random_messages(10, 20, vocabulary=400, largest=0.1)
+
+
+CEILINGS = {  # share of rows compared, share of nodes visited
+    ("rt-tree", False): (0.03, 0.06),
+    ("rt+-tree", False): (0.03, 0.06),
+    ("rt++-tree", False): (0.08, 0.06),
+    ("rt+-tree", True): (0.45, 0.50),
+    ("rt++-tree", True): (0.12, 0.05),
+}
+
+
+@pytest.mark.parametrize(("method", "words_alone"), CEILINGS)
+def test_most_nodes_and_rows_are_never_looked_at(method: str, words_alone: bool) -> None:
+    subscriptions, messages = workload(2000, words_alone)
+    ranker = ranked(f"{method} b=5 B=10", subscriptions)
+    expect_equal(ranker, ranked("brute", subscriptions), messages)
+    pairs = len(subscriptions) * len(messages)
+    n_nodes = len(used_nodes(tree_of(ranker).tree.arrays)) * len(messages)
+    compared, visited = ranker.stats.candidates / pairs, ranker.stats.nodes / n_nodes
+    most_rows, most_nodes = CEILINGS[method, words_alone]
+    assert compared <= most_rows and visited <= most_nodes, f"{compared:.1%} of pairs, {visited:.1%} of nodes"
+
+
+def test_tokens_prune_where_place_does_not() -> None:
+    drawn, messages = workload(500 if JIT_DISABLED else 2000, words_alone=False)
+    subscriptions = [s._replace(alpha=0.3, threshold=0.85) for s in drawn]
+    for method in ("rt-tree", "rt+-tree"):
+        ranker, all_words = ranked(f"{method} b=5 B=10", subscriptions), ranked(f"{method} b=5 B=10", subscriptions)
+        scores(ranker, messages)
+        scores(all_words, [m._replace(terms=range(400)) for m in messages])
+        shares = ranker.stats.nodes / all_words.stats.nodes, ranker.stats.candidates / all_words.stats.candidates
+        assert shares[0] < 0.9 and shares[1] < 0.8, f"{method}: {shares} of nodes and rows that place alone leaves"
