@@ -152,6 +152,26 @@ def remove_one(table, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def count_up(table, key):  # type: ignore[no-untyped-def]
+    """One more of a key that is counted; return 1 if it is the first. The caller has made room."""
+    slot = find_slot(table, key)
+    new = 1 if table.values[slot] == ABSENT else 0
+    table.keys[slot] = key
+    table.values[slot] = 1 if new else table.values[slot] + 1
+    return new
+
+
+@kernel
+def count_down(table, key):  # type: ignore[no-untyped-def]
+    """One less of a key that is counted, which is forgotten with the last; return 1 if that was it."""
+    slot = find_slot(table, key)
+    if table.values[slot] > 1:
+        table.values[slot] -= 1
+        return 0
+    return remove_one(table, key)
+
+
+@kernel
 def remove_all(table, keys):  # type: ignore[no-untyped-def]
     removed = 0
     for i in range(len(keys)):

@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, find, find_slot, home_slot, remove_one
+from nearcast.arrays.intmap import (
+    IntMap,
+    IntMapArrays,
+    count_down,
+    count_up,
+    find,
+    home_slot,
+)
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput
@@ -123,13 +130,7 @@ def _count(arrays, grid, table, rows):  # type: ignore[no-untyped-def]
         cell = _cell(grid, arrays.boxes[rows[i]])
         first = arrays.offsets[rows[i]]
         for k in range(first, first + arrays.n_terms[rows[i]]):
-            key = (cell << 32) | arrays.terms[k]
-            slot = find_slot(table, key)
-            if table.values[slot] == ABSENT:
-                table.keys[slot] = key
-                table.values[slot] = 0
-                added += 1
-            table.values[slot] += 1
+            added += count_up(table, (cell << 32) | arrays.terms[k])
     return added
 
 
@@ -141,11 +142,7 @@ def _discount(arrays, grid, table, rows):  # type: ignore[no-untyped-def]
         cell = _cell(grid, arrays.boxes[rows[i]])
         first = arrays.offsets[rows[i]]
         for k in range(first, first + arrays.n_terms[rows[i]]):
-            key = (cell << 32) | arrays.terms[k]
-            slot = find_slot(table, key)
-            table.values[slot] -= 1
-            if table.values[slot] == 0:
-                gone += remove_one(table, key)
+            gone += count_down(table, (cell << 32) | arrays.terms[k])
     return gone
 
 

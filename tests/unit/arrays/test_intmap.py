@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.arrays.intmap import ABSENT, IntMap, capacity_for, home_slot
+from nearcast.arrays.intmap import ABSENT, IntMap, capacity_for, count_down, count_up, home_slot
 
 KEYS = st.one_of(st.integers(-3, 12), st.sampled_from([-(2**63), 2**63 - 1, 2**32, -1]))
 
@@ -49,3 +51,16 @@ def test_ids_in_arithmetic_progression_stay_spread() -> None:
     for step in (1, 2, 1024, 2**20, 2**40):
         homes = {int(home_slot(np.int64(k * step), mask)) for k in range(4096)}
         assert len(homes) > 2200, f"step {step} makes clusters"
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=60))
+def test_counting_up_and_down_is_a_counter_that_forgets_what_falls_to_zero(steps):
+    table, counted = IntMap(64), Counter()
+    for up, key in steps:
+        if up:
+            assert count_up(table.arrays, key) == (counted[key] == 0)
+            counted[key] += 1
+        elif counted[key]:
+            counted[key] -= 1
+            assert count_down(table.arrays, key) == (counted[key] == 0)
+    assert [max(0, value) for value in table.get(np.arange(6)).tolist()] == [counted[key] for key in range(6)]

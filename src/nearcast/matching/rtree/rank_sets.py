@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, find_slot, remove_one
+from nearcast.arrays.intmap import IntMap, IntMapArrays, count_down, count_up
 from nearcast.arrays.jit import kernel
 from nearcast.matching.rtree.grow import add_row, is_overfull, leaf_for, split
 from nearcast.matching.rtree.node_table import token_key, with_slots
@@ -70,13 +70,7 @@ def _enter(table, size, node, tokens):  # type: ignore[no-untyped-def]
     """One row more below a node; return the table and its size."""
     table = with_slots(table, size, len(tokens))
     for k in range(len(tokens)):
-        key = token_key(node, tokens[k])
-        slot = find_slot(table, key)
-        if table.values[slot] == ABSENT:
-            table.keys[slot] = key
-            table.values[slot] = 0
-            size += 1
-        table.values[slot] += 1
+        size += count_up(table, token_key(node, tokens[k]))
     return table, size
 
 
@@ -84,12 +78,7 @@ def _enter(table, size, node, tokens):  # type: ignore[no-untyped-def]
 def _leave(table, size, node, tokens):  # type: ignore[no-untyped-def]
     """One row less below a node; return the table's size."""
     for k in range(len(tokens)):
-        key = token_key(node, tokens[k])
-        slot = find_slot(table, key)
-        if table.values[slot] > 1:
-            table.values[slot] -= 1
-        else:
-            size -= remove_one(table, key)
+        size -= count_down(table, token_key(node, tokens[k]))
     return size
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, find_slot, home_slot, remove_one
+from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, count_down, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.matching.rtree.grow import add_row, is_overfull, leaf_for, split
 from nearcast.matching.rtree.node_table import token_key, with_slots
@@ -101,12 +101,7 @@ def _leave(table, size, node, tokens):  # type: ignore[no-untyped-def]
     """One row less below a node; return the table's size."""
     terms, first, stop = tokens
     for k in range(first, stop):
-        key = token_key(node, terms[k])
-        slot = find_slot(table, key)
-        if table.values[slot] > 1:
-            table.values[slot] -= 1
-        else:
-            size -= remove_one(table, key)
+        size -= count_down(table, token_key(node, terms[k]))
     return size
 
 
