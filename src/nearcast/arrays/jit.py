@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
-from nearcast.arrays.kernel_cache import settle_cache
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import carray, types
+from numba.extending import intrinsic
 
-CACHE = settle_cache(Path(__file__).parents[1])
+from nearcast.arrays.kernel_cache import KernelLocator
 
-import numba  # noqa: E402  it reads its settings when it is imported
-import numpy as np  # noqa: E402
-from llvmlite import ir  # noqa: E402
-from numba import carray, types  # noqa: E402
-from numba.extending import intrinsic  # noqa: E402
-
-__all__ = ["CACHE", "JIT_DISABLED", "carray", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
+__all__ = ["JIT_DISABLED", "carray", "inline_kernel", "intrinsic", "ir", "kernel", "types"]
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
@@ -36,14 +33,24 @@ def kernel(function: F) -> F:
     """
     if JIT_DISABLED:
         return _plain(function)
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return _compiled(function)
 
 
 def inline_kernel(function: F) -> F:
     """A kernel that is pasted into its callers: for predicates of a few operations in a hot loop."""
     if JIT_DISABLED:
         return _plain(function)
-    return numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")(function)  # type: ignore[no-any-return]
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: F, inline: str = "never") -> F:
+    """Numba takes the place of the cache from its settings, once, here: those of the user's own functions stay."""
+    theirs = numba.config.CACHE_LOCATOR_CLASSES
+    numba.config.CACHE_LOCATOR_CLASSES = f"{KernelLocator.__module__}.{KernelLocator.__qualname__}"
+    try:
+        return numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline)(function)  # type: ignore[no-any-return]
+    finally:
+        numba.config.CACHE_LOCATOR_CLASSES = theirs
 
 
 def _plain(function: F) -> F:

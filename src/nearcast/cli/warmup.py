@@ -35,8 +35,7 @@ def warmup(
 
 def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
     """Warm up with a progress bar: seconds by part."""
-    from nearcast.arrays.jit import CACHE
-    from nearcast.arrays.kernel_cache import forget_old_states
+    from nearcast.arrays.kernel_cache import cache_folder, forget_old_states
     from nearcast.engine.warm_up import parts_of, warm_up
 
     seconds: dict[str, float] = {}
@@ -45,5 +44,5 @@ def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
         for name, taken in warm_up(names):
             seconds[name] = taken
             shown.advance(task)
-    forget_old_states(CACHE)
+    forget_old_states(cache_folder())
     return seconds
