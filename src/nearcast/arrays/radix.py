@@ -1,6 +1,6 @@
-"""Sorting row numbers: two passes over half of the bits each, in the first-level cache.
+"""Sorting row numbers digit by digit, in the first-level cache.
 
-1,400 numbers below 10 M take 8 us; a comparison sort takes 58.
+1,400 numbers below 10 M take 8 us, 36 take 0.7; a comparison sort takes 58 and 1.1.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sort_in_place
 
-_FEWEST = 128  # below, clearing the counters costs more than sorting by comparison
-_MOST_DIGIT_BITS = 13  # 8,192 counters are 32 KB; numbers of more than 26 bits are sorted by comparison
+_FEWEST = 24  # below, clearing the counters costs more than sorting by comparison
+_MANY = 4096  # from here on, three passes over 8 bits each cost more than two over 12
+_FEW_BITS, _MANY_BITS = 8, 12
 
 
 @kernel
-def sort_rows(rows, first, stop, scratch, counts):  # type: ignore[no-untyped-def]
-    """Sort the non-negative int32 rows[first:stop]. `scratch` has as much room, `counts` 2^_MOST_DIGIT_BITS + 1."""
-    if stop - first < _FEWEST:
-        sort_in_place(rows, first, stop)
+def sort_rows(rows, scratch, counts):  # type: ignore[no-untyped-def]
+    """Sort non-negative int32 numbers. `scratch` has as much room, `counts` 2^_MANY_BITS + 1."""
+    if len(rows) <= _FEWEST:
+        sort_in_place(rows, 0, len(rows))
         return
-    largest = 0
-    for k in range(first, stop):
-        largest = max(largest, rows[k])
-    bits = 1
-    while largest >> (2 * bits):
-        bits += 1
-    if bits > _MOST_DIGIT_BITS:
-        sort_in_place(rows, first, stop)
-        return
-    _by_digit(rows[first:stop], scratch, 0, bits, counts)
-    _by_digit(scratch[: stop - first], rows[first:stop], bits, bits, counts)
+    bits = _FEW_BITS if len(rows) < _MANY else _MANY_BITS
+    used = 0
+    for k in range(len(rows)):
+        used |= rows[k]
+    shift = 0
+    while used >> shift:
+        _by_digit(rows, scratch, shift, bits, counts)
+        if used >> (shift + bits):
+            _by_digit(scratch, rows, shift + bits, bits, counts)
+        else:
+            rows[:] = scratch
+        shift += 2 * bits
 
 
 @kernel
@@ -55,6 +57,6 @@ def sort_each(rows, starts):  # type: ignore[no-untyped-def]
     for m in range(len(starts) - 1):
         longest = max(longest, starts[m + 1] - starts[m])
     scratch = np.empty(longest, rows.dtype)
-    counts = np.empty((1 << _MOST_DIGIT_BITS) + 1, np.int32)
+    counts = np.empty((1 << _MANY_BITS) + 1, np.int32)
     for m in range(len(starts) - 1):
-        sort_rows(rows, starts[m], starts[m + 1], scratch, counts)
+        sort_rows(rows[starts[m] : starts[m + 1]], scratch[: starts[m + 1] - starts[m]], counts)

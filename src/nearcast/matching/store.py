@@ -51,6 +51,7 @@ class RowStore:
         self.high = 0  # rows ever numbered
         self.live = 0
         self.in_id_order = True  # a larger row number never has a smaller owner id
+        self.id_step: int | None = None  # owner id - row number, where all rows have the same: ids given by counting
         self.live_late = 0  # live rows that need more than the method's answer: see verify.py
         self._free = np.empty(0, np.int32)
         self._n_free = 0
@@ -84,7 +85,9 @@ class RowStore:
     def add(self, batch: RowBatch, regions: list[Region]) -> np.ndarray:
         """Store the rows of a batch; return their row numbers."""
         self.in_id_order = self.in_id_order and self._continues_in_order(batch.owner_ids)
+        is_first = self.high == 0
         rows = self._number(batch.size)
+        self.id_step = _common_step(batch.owner_ids - rows, self.id_step, is_first)
         self._know(batch.terms)
         self._know(batch.not_terms)
         _add_at(self._frequencies, batch.terms, 1)
@@ -234,6 +237,8 @@ class RowStore:
         }
         counts = {"high": n, "live": self.live, "live_late": self.live_late, "arena_dead": self._arena_dead}
         counts["in_id_order"] = self.in_id_order
+        if self.id_step is not None:
+            counts["id_step"] = self.id_step
         return rows | more, counts
 
     @classmethod
@@ -250,7 +255,16 @@ class RowStore:
         made.high, made.live, made.live_late = header["high"], header["live"], header["live_late"]
         made._n_free, made._arena_used = len(made._free), len(made._terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
+        made.id_step = header.get("id_step")
         return made
+
+
+def _common_step(steps: np.ndarray, known: int | None, is_first: bool) -> int | None:
+    """The step of all rows, those before with the step that is known included; None where they differ."""
+    if len(steps) == 0:
+        return known
+    step = int(steps[0])
+    return step if (is_first or step == known) and bool((steps == step).all()) else None
 
 
 @kernel

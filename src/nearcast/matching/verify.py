@@ -86,13 +86,21 @@ def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> tuple[np.nda
     """Subscription ids and starts: sorted within each message; where rows share owners, each id once."""
     if store.in_id_order:
         sort_each(hits.rows, hits.starts)
-    ids = np.empty(len(hits.rows), np.int64)
-    _gather(store.owner_ids, hits.rows, ids)
+    ids = _owners(store, hits.rows)
     if store.in_id_order and not has_chains:
         return ids, hits.starts
     starts = hits.starts.copy()
     n = _sort_ids(ids, starts, store.in_id_order, has_chains)
     return ids[:n], starts
+
+
+def _owners(store: RowStore, rows: np.ndarray) -> np.ndarray:
+    """A lookup is a cache miss, 8 ns a row: ids that were given by counting need none."""
+    if store.id_step is not None:
+        return rows + np.int64(store.id_step)
+    ids = np.empty(len(rows), np.int64)
+    _gather(store.owner_ids, rows, ids)
+    return ids
 
 
 @kernel

@@ -24,10 +24,11 @@ from nearcast.matching.matcher import Matcher
 from nearcast.model import MAX_TERMS_PER_ROW
 
 CENTRE = point(0.5, 0.5)
+BIG = 2**63
 
 
 def test_an_unknown_method_is_named_with_the_known_ones() -> None:
-    with pytest.raises(UnknownMethod, match="no method 'rtree'; there are auto, brute"):
+    with pytest.raises(UnknownMethod, match="no method 'rtree'; there are .*auto, brute"):
         Matcher("rtree", UNIT)
 
 
@@ -109,3 +110,14 @@ def test_input_types_do_not_matter() -> None:
     frozen = messages._replace(terms=messages.terms.astype(np.uint16), boxes=messages.boxes.copy())
     frozen.boxes.flags.writeable = False
     assert matcher.match(frozen).ids.tolist() == [1]
+
+
+@pytest.mark.parametrize("ids", [[5, 6, 7, 8], [5, 6, 8, 9], [-BIG, 1 - BIG], [BIG - 2, BIG - 1], [3, 2, 1, 0]])
+def test_ids_given_by_counting_and_any_others_come_back_as_they_were(ids: list[int]) -> None:
+    matcher = built("pyramid", [Subscription(number, [0], EVERYWHERE) for number in ids])
+    expect(matcher, Message([0], CENTRE), sorted(ids), "as built")
+    remove(matcher, ids[1:2])
+    insert(matcher, [Subscription(100, [0], EVERYWHERE)])
+    expect(matcher, Message([0], CENTRE), sorted([ids[0], *ids[2:], 100]), "a row is used again by another id")
+    insert(matcher, [Subscription(ids[1], [0], EVERYWHERE)])
+    expect(matcher, Message([0], CENTRE), sorted([*ids, 100]), "an id that comes back has another row")
