@@ -1,0 +1,147 @@
+"""The tree of a method: built, changed, kept in shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearcast.arrays.ragged import distinct
+from nearcast.geo.space import Space
+from nearcast.matching.aptree.build import Builder
+from nearcast.matching.aptree.change import emptied, insert_items, remove_items
+from nearcast.matching.aptree.division import Divider, Settings
+from nearcast.matching.aptree.expected import Expected, few_of
+from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS, DUMMY, KIND, LEAF, NONE, ROOT, USED_NODES, Tree
+from nearcast.matching.aptree.pack import is_loose, packed
+from nearcast.matching.aptree.ranks import Ranks
+from nearcast.matching.store import RowStore
+from nearcast.model import MessageBatch
+
+_PATH = 256
+
+
+class TreeKeeper:
+    """Rows in, rows out; leaves are divided and nodes collapsed as it goes."""
+
+    def __init__(self, store: RowStore, space: Space, settings: Settings) -> None:
+        settings.check()
+        self._store = store
+        self._space = space
+        self._settings = settings
+        self.sample: MessageBatch | None = None
+        self._path = np.empty(_PATH, np.int32)
+        self.start(np.zeros(0, np.int32))
+
+    def expect(self, messages: MessageBatch) -> None:
+        self.sample = few_of(messages) if messages.size else None
+
+    # -- building
+
+    def start(self, rows: np.ndarray) -> None:
+        """Build anew, of these rows alone."""
+        self.ranks = Ranks()
+        self.ranks.start(self._store.frequencies)
+        self.tree = Tree()
+        self.tree.reserve(nodes=1)
+        facts = self.tree.facts
+        self.tree.head[USED_NODES] = 1
+        self.tree.shape.nodes[ROOT] = 0
+        self.tree.shape.nodes[ROOT, DUMMY] = NONE
+        facts.built[ROOT], facts.flags[ROOT], facts.ratios[ROOT] = 0, BY_WORDS | BY_PLACE, self._settings.copies
+        facts.regions[ROOT] = _region(self._store.arrays.boxes[rows], self._space)
+        self._learn()
+        self._build(ROOT, rows)
+
+    def _learn(self) -> None:
+        """Take the frequencies of now for the chances of terms."""
+        self.expected = Expected(self.sample, self.ranks.by_term, self._store.frequencies, self.ranks.count)
+
+    def _build(self, node: int, rows: np.ndarray) -> None:
+        ranked = self.ranks.of_rows(self._store, rows)
+        self.expected.know(self.ranks.count)
+        Builder(self.tree, Divider(ranked, self._settings, self.expected)).build(
+            node, np.arange(len(rows), dtype=np.int32)
+        )
+
+    def rebuild(self, node: int) -> int:
+        """Build what is below a node anew; return of how many rows."""
+        rows = distinct(emptied(self.tree.shape, self.tree.facts, node))
+        self._build(node, rows)
+        return len(rows)
+
+    # -- changes
+
+    @property
+    def _limits(self) -> tuple[int, int]:
+        return self._settings.f, self._settings.theta_p
+
+    def insert(self, rows: np.ndarray) -> None:
+        ranked = self.ranks.of_rows(self._store, rows)
+        done, large = 0, []
+        while True:
+            done, needed, more = insert_items(self.tree.shape, self.tree.facts, ranked, done, self._limits, self._path)
+            large.append(more)
+            if done == len(rows):
+                break
+            self._make_room(needed)
+        for node in np.concatenate(large).tolist():
+            self.rebuild(node)
+        self._tidy()
+
+    def _make_room(self, entries: int) -> None:
+        """For one more row: it needs entries, or more of everything else."""
+        if entries == 0:
+            self._path = np.empty(2 * len(self._path), np.int32)
+            self.tree.reserve(nodes=len(self._path), cuts=2 * self._settings.f + 4)
+        else:
+            self.tree.reserve(entries=entries)
+
+    def remove(self, rows: np.ndarray) -> None:
+        least = self._settings.theta_p // 2
+        small = []
+        while len(rows):
+            ranked = self.ranks.of_rows(self._store, rows)
+            done, more = remove_items(self.tree.shape, self.tree.facts, ranked, least, self._limits, self._path)
+            small.append(more)
+            rows = rows[done:]
+            if len(rows):
+                self._make_room(0)
+        for node in np.concatenate(small).tolist() if small else []:
+            if self.tree.shape.nodes[node, KIND] != LEAF:
+                self.rebuild(node)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if is_loose(self.tree):
+            self.tree = packed(self.tree)
+
+    # -- files
+
+    @property
+    def nbytes(self) -> int:
+        return self.tree.nbytes + int(self.ranks.by_term.nbytes + self.expected.chances.nbytes)
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays = self.tree.state() | {"ranks": self.ranks.by_term, "chances": self.expected.chances}
+        if self.sample is not None:
+            arrays |= {f"expected_{name}": array for name, array in self.sample._asdict().items()}
+        return arrays, {"ranks": self.ranks.count}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        self.tree.restore(arrays)
+        self.ranks.by_term, self.ranks.count = arrays["ranks"], header["ranks"]
+        if "expected_ids" in arrays:
+            self.sample = MessageBatch(*(arrays[f"expected_{name}"] for name in MessageBatch._fields))
+        self._learn()
+        self.expected.chances = arrays["chances"]
+
+
+def _region(boxes: np.ndarray, space: Space) -> np.ndarray:
+    """Where the rows are, within the bounds of the space if some are: one huge box shall not make all others small."""
+    bounds = np.array(space.bounds)
+    if len(boxes) == 0:
+        return bounds
+    hull = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
+    inside = np.concatenate([np.maximum(hull[:2], bounds[:2]), np.minimum(hull[2:], bounds[2:])])
+    return inside if (inside[:2] <= inside[2:]).all() else hull

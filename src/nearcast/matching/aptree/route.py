@@ -1,0 +1,177 @@
+"""Where a row lies: the nodes and leaves that its ranks and its box lead to. Children that it lacks are made."""
+
+from __future__ import annotations
+
+from nearcast.arrays.jit import kernel
+from nearcast.matching.aptree.nodes import (
+    ACROSS,
+    BY_PLACE,
+    BY_WORDS,
+    COUNT,
+    DEAD,
+    DOWN,
+    DUMMY,
+    EDGES,
+    FIRST,
+    K_NODE,
+    KIND,
+    LEAF,
+    LEVEL,
+    NONE,
+    ROOM,
+    ROOT,
+    USED_CUTS,
+    USED_NODES,
+    WEIGHT,
+    add_leaf,
+    columns_of,
+    covers,
+)
+
+
+@kernel
+def gather_path(shape, facts, rows, item, limits, out):  # type: ignore[no-untyped-def]
+    """Write all nodes that hold an item, or are to hold it, to `out`, parents first; return how many.
+
+    `limits` are (the most cuts of a node, the most entries of a new leaf). Return -1 where room has run out, of `out`,
+    of nodes or of cuts: what was made so far is empty, and found again the next time.
+    """
+    box = rows.boxes[item]
+    out[0] = ROOT
+    at, n = 0, 1
+    while at < n:
+        node = out[at]
+        at += 1
+        kind = shape.nodes[node, KIND]
+        if kind == LEAF:
+            continue
+        if kind == K_NODE:
+            first = rows.starts[item] + shape.nodes[node, LEVEL]
+            rank = rows.ranks[first] if first < rows.starts[item + 1] else 0
+            child = _child_by_rank(shape, facts, node, rank, limits) if n < len(out) else NONE
+            if child == NONE:
+                return -1
+            out[n] = child
+            n += 1
+        else:
+            n = _gather_cells(shape, facts, (node, limits[1]), box, out, n)
+            if n < 0:
+                return -1
+    return n
+
+
+@kernel
+def _child_by_rank(shape, facts, node, rank, limits):  # type: ignore[no-untyped-def]
+    """The child of a k-node for a rank, 0 for none; NONE where it is to be made and there is no room."""
+    if rank == 0:
+        return _dummy_of(shape, facts, node, BY_PLACE, limits[1])
+    first, count = shape.nodes[node, FIRST], shape.nodes[node, COUNT]
+    low, high = first, first + count
+    while low < high:
+        middle = (low + high) >> 1
+        if shape.lows[middle] <= rank:
+            low = middle + 1
+        else:
+            high = middle
+    cut = low - 1  # the last one that begins at this rank or before
+    if cut < first or rank > shape.highs[cut]:
+        if count < limits[0]:
+            return _open_cut(shape, facts, node, low, rank, limits[1])
+        cut = _widened(shape, first, count, cut, rank)
+    return shape.kids[cut] >> 1
+
+
+@kernel
+def _widened(shape, first, count, cut, rank):  # type: ignore[no-untyped-def]
+    """The lighter of the cuts beside a gap takes the rank in; the one below the gap is `cut`."""
+    if cut < first:
+        cut = first
+    elif cut + 1 < first + count:
+        below, above = shape.kids[cut] >> 1, shape.kids[cut + 1] >> 1
+        if shape.nodes[above, WEIGHT] < shape.nodes[below, WEIGHT]:
+            cut += 1
+    shape.lows[cut] = min(shape.lows[cut], rank)
+    shape.highs[cut] = max(shape.highs[cut], rank)
+    return cut
+
+
+@kernel
+def _open_cut(shape, facts, node, place, rank, limit):  # type: ignore[no-untyped-def]
+    """A new cut for one rank before the cut at `place`; return its child, or NONE where there is no room."""
+    line, head = shape.nodes[node], facts.head
+    if head[USED_NODES] == len(shape.nodes):
+        return NONE
+    if line[COUNT] == line[ROOM]:
+        room = line[COUNT] + line[COUNT] // 2 + 2
+        if head[USED_CUTS] + room > len(shape.lows):
+            return NONE
+        _move_cuts(shape, line[FIRST], head[USED_CUTS], line[COUNT])
+        head[DEAD + USED_CUTS] += line[ROOM]
+        place += head[USED_CUTS] - line[FIRST]
+        line[FIRST], line[ROOM] = head[USED_CUTS], room
+        head[USED_CUTS] += room
+    _move_cuts(shape, place, place + 1, line[FIRST] + line[COUNT] - place)
+    line[COUNT] += 1
+    child = add_leaf(shape, facts, node, line[LEVEL] + 1, limit)
+    shape.lows[place] = shape.highs[place] = rank
+    shape.kids[place] = 2 * child + 1
+    return child
+
+
+@kernel
+def _move_cuts(shape, source, target, count):  # type: ignore[no-untyped-def]
+    """From the last on, since they may be moved up by one."""
+    for k in range(count - 1, -1, -1):
+        shape.lows[target + k] = shape.lows[source + k]
+        shape.highs[target + k] = shape.highs[source + k]
+        shape.kids[target + k] = shape.kids[source + k]
+
+
+@kernel
+def _dummy_of(shape, facts, node, flag, limit):  # type: ignore[no-untyped-def]
+    """The dummy child, which may be divided as `flag` says alone; NONE where it is to be made and there is no room."""
+    if shape.nodes[node, DUMMY] == NONE and facts.head[USED_NODES] < len(shape.nodes):
+        child = add_leaf(shape, facts, node, shape.nodes[node, LEVEL], limit)
+        facts.flags[child] &= flag
+        shape.nodes[node, DUMMY] = child
+    return shape.nodes[node, DUMMY]
+
+
+@kernel
+def _gather_cells(shape, facts, which, box, out, n):  # type: ignore[no-untyped-def]
+    """The children of an s-node for a box; return the new n, or -1. `which` is the node and the limit of a new leaf."""
+    node, limit = which
+    if covers(box, facts.regions[node]):
+        child = _dummy_of(shape, facts, node, BY_WORDS, limit) if n < len(out) else NONE
+        if child == NONE:
+            return -1
+        out[n] = child
+        return n + 1
+    left, right, below, above = columns_of(shape, node, box)
+    paths = (right - left + 1) * (above - below + 1)
+    if n + paths > len(out) or facts.head[USED_NODES] + paths > len(shape.nodes):
+        return -1
+    for y in range(below, above + 1):
+        for x in range(left, right + 1):
+            cell = shape.nodes[node, FIRST] + y * shape.nodes[node, ACROSS] + x
+            if shape.cells[cell] == NONE:
+                shape.cells[cell] = _cell_leaf(shape, facts, node, (x, y), limit)
+            out[n] = shape.cells[cell]
+            n += 1
+    return n
+
+
+@kernel
+def _cell_leaf(shape, facts, node, cell, limit):  # type: ignore[no-untyped-def]
+    """A new leaf for a cell, with the cell's part of the node's region."""
+    child = add_leaf(shape, facts, node, shape.nodes[node, LEVEL], limit)
+    first, region = shape.nodes[node, EDGES], facts.regions[child]
+    counts = (shape.nodes[node, ACROSS] - 1, shape.nodes[node, DOWN] - 1)
+    for k in range(2):
+        low, high = facts.regions[node, k], facts.regions[node, k + 2]
+        if cell[k] > 0:
+            region[k] = min(max(shape.edges[first + cell[k] - 1], low), high)
+        if cell[k] < counts[k]:
+            region[k + 2] = min(max(shape.edges[first + cell[k]], low), high)
+        first += counts[k]
+    return child

@@ -1,0 +1,152 @@
+"""The search: nodes that overlap a message and have a pivotal token of it, then the rows in their lists.
+
+A token that a node lacks is in no node below it, so each node asks for those alone that its parent has; and once a
+token covers, the place is all that is asked. Of 1,000 tokens one of the first few covers, as a rule at the root.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.growable import with_room
+from nearcast.arrays.intmap import ABSENT
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.vector import prefetch
+from nearcast.geo.loose_grid import position
+from nearcast.matching.predicate import mark_terms, row_holds
+from nearcast.matching.quadtree.cells import FINEST, in_cell, span_of
+from nearcast.matching.quadtree.nodes import NONE, ROOT
+from nearcast.matching.quadtree.pivots import covers
+from nearcast.matching.rtree.node_table import token_key, value_of
+
+_COVERED = -1
+
+
+@kernel
+def search(quad, store, messages, marks, starts):  # type: ignore[no-untyped-def]
+    """Fill starts; return the rows that hold, how many nodes were visited and how many entries were looked at."""
+    out = np.empty(1024, np.int32)
+    n = nodes = seen = 0
+    for m in range(len(starts) - 1):
+        box = messages.boxes[m]
+        terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
+        mark_terms(marks, messages, m, 1)
+        visited = visited_nodes(quad, terms, box)
+        for k in range(len(visited)):
+            out, n = scan_node(quad, visited[k], store, marks, box, out, n)
+            seen += quad.lists.counts[visited[k]]
+        nodes += len(visited)
+        mark_terms(marks, messages, m, 0)
+        starts[m + 1] = n
+    return out[:n].copy(), nodes, seen
+
+
+@kernel
+def visited_nodes(quad, terms, box):  # type: ignore[no-untyped-def]
+    """Each node that overlaps the box, has a token of the message or lies below one with a token that covers, and whose
+    parent is visited.
+    """
+    nodes, keys, values = quad.nodes, quad.table.keys, quad.table.values
+    children, levels, xs, ys, entries = nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.entries
+    span = span_of(nodes.bounds, box)
+    found, froms, stops = np.empty(64, np.int32), np.empty(64, np.int64), np.empty(64, np.int64)
+    tokens = np.empty(64 + 2 * len(terms), np.int32)
+    used = _shared(keys, values, ROOT, terms, tokens, 0)
+    found[0] = ROOT
+    froms[0], stops[0] = (_COVERED, _COVERED) if used == _COVERED else (0, used)
+    n, at = int(used != 0), 0
+    used = max(used, 0)
+    while at < n:
+        node, start, stop = found[at], froms[at], stops[at]
+        at += 1
+        first = children[node]
+        if first == NONE:
+            continue
+        found, froms, stops = with_room(found, n, 4), with_room(froms, n, 4), with_room(stops, n, 4)
+        for child in range(first, first + 4):
+            if entries[child] == 0 or not in_cell(span, levels[child], xs[child], ys[child]):
+                continue
+            found[n], froms[n], stops[n] = child, _COVERED, _COVERED
+            if start != _COVERED:
+                tokens = with_room(tokens, used, stop - start)
+                stops[n] = _shared(keys, values, child, tokens[start:stop], tokens, used)
+                if stops[n] == used:
+                    continue
+                if stops[n] != _COVERED:
+                    froms[n] = used
+                    used = stops[n]
+            n += 1
+    return found[:n]
+
+
+@kernel
+def _shared(keys, values, node, terms, out, n):  # type: ignore[no-untyped-def]
+    """Write those terms that are tokens of a node to out[n:]; return the new n, or _COVERED where one covers."""
+    for k in range(len(terms)):
+        value = value_of(keys, values, token_key(node, terms[k]))
+        if value != ABSENT:
+            if covers(value):
+                return _COVERED
+            out[n] = terms[k]
+            n += 1
+    return n
+
+
+@kernel
+def scan_node(quad, node, store, marks, box, out, n):  # type: ignore[no-untyped-def]
+    """Write the rows in the list of a node that hold to out[n:], each in one of its nodes alone; return (out, n)."""
+    lists = quad.lists
+    first, count = lists.offsets[node], np.int64(lists.counts[node])
+    out = with_room(out, n, count + 1)
+    stop = _with_marked_term(lists.pivots, first, count, marks, out, n)
+    stop = _near(quad, node, store, box, out, n, stop)
+    for j in range(n, stop):
+        prefetch(store.terms, store.offsets[out[j]])
+    for j in range(n, stop):
+        if row_holds(store, out[j], marks, box):
+            out[n] = out[j]
+            n += 1
+    return out, n
+
+
+@kernel
+def _with_marked_term(pivots, first, count, marks, out, n):  # type: ignore[no-untyped-def]
+    """Write the places, from `first` on, of the entries whose term is marked to out[n:]; return the new n.
+
+    Marks are 0 or 1: each place is written, and kept or not by a sum, where a branch could not be foreseen.
+    """
+    for k in range(count):
+        out[n] = k
+        n += np.int64(marks[pivots[first + k]])
+    return n
+
+
+@kernel
+def _near(quad, node, store, box, out, n, stop):  # type: ignore[no-untyped-def]
+    """Turn those of the places out[n:stop] into rows whose boxes, as the list has them, overlap, and whose home is
+    here; return the new stop. What the store holds of them is on its way then: each is three cache misses.
+    """
+    boxes, rows, first = quad.lists.boxes, quad.lists.rows, quad.lists.offsets[node]
+    is_range = box[0] != box[2] or box[1] != box[3]
+    for j in range(n, stop):
+        at = first + out[j]
+        near = boxes[at, 0] <= box[2] and boxes[at, 2] >= box[0] and boxes[at, 1] <= box[3] and boxes[at, 3] >= box[1]
+        if near and (not is_range or is_home(quad.nodes, node, boxes[at], box)):
+            row = rows[at]
+            prefetch(store.offsets, row)
+            prefetch(store.n_terms, row)
+            prefetch(store.boxes, 4 * row)
+            out[n] = row
+            n += 1
+    return n
+
+
+@kernel
+def is_home(nodes, node, entry_box, box):  # type: ignore[no-untyped-def]
+    """Whether the first column and line that an entry, with its box as the list has it, and a message share are in the
+    cell of this node. The cells with entries of a row part its span among them, so that holds in exactly one.
+    """
+    shift, bounds = FINEST - nodes.levels[node], nodes.bounds
+    x = position(max(entry_box[0], box[0]), bounds[0], bounds[2], FINEST)
+    y = position(max(entry_box[1], box[1]), bounds[1], bounds[3], FINEST)
+    return (x >> shift) == nodes.xs[node] and (y >> shift) == nodes.ys[node]
