@@ -1,4 +1,4 @@
-"""What must hold of a quadtree with pivotal tokens at any time, told from its rows alone."""
+"""What must hold of quadtrees, and of pivotal tokens on their nodes, at any time, told from its rows alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT
 from nearcast.matching.postings import outward
 from nearcast.matching.quadtree.cells import FINEST
+from nearcast.matching.quadtree.forest import QuadForest
 from nearcast.matching.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, Quad
 from nearcast.matching.quadtree.pivots import covers
 from nearcast.matching.quadtree.tree import PivotalQuadtree
@@ -16,6 +17,25 @@ from nearcast.matching.store import RowStore
 
 Cell = tuple[int, int, int]
 """Level, column, line."""
+
+
+def expect_sound_forest(forest: QuadForest, store: RowStore, rows: list[int]) -> None:
+    """Each row is below the root of one of its terms, and each of the trees is sound."""
+    quad, all_cells = forest.arrays, {}
+    for term, root in enumerate(forest.roots.tolist()):
+        own = [row for row in rows if forest.filed[row] == term]
+        assert root != NONE or not own
+        if root != NONE:
+            cells = walked(quad, root)
+            assert not all_cells.keys() & cells.keys()
+            all_cells |= cells
+            spans = {row: span_by_hand(quad, store, row) for row in own}
+            lists = expect_exact_lists(quad, store, cells, spans, {row: row for row in own})
+            expect_counts(quad, cells, lists, spans)
+    for row in rows:
+        assert forest.filed[row] in store.arrays.terms[store.arrays.offsets[row] :][: store.arrays.n_terms[row]]
+    expect_no_node_lost(quad, all_cells)
+    assert quad.size[0] == 0
 
 
 def expect_sound(tree: PivotalQuadtree, store: RowStore, rows: list[int], numbers: dict[int, int]) -> None:
@@ -28,8 +48,17 @@ def expect_sound(tree: PivotalQuadtree, store: RowStore, rows: list[int], number
 
 
 def cells_of(quad: Quad) -> dict[int, Cell]:
-    """The cell of each node, told from its parent's; no node is lost, and none of the free numbers is in the tree."""
-    nodes, cells, waiting = quad.nodes, {ROOT: (0, 0, 0)}, [ROOT]
+    """The cell of each node of the one tree."""
+    cells = walked(quad, ROOT)
+    expect_no_node_lost(quad, cells)
+    return cells
+
+
+def walked(quad: Quad, root: int) -> dict[int, Cell]:
+    """The cell of each node below a root, told from its parent's."""
+    nodes, waiting = quad.nodes, [root]
+    cells: dict[int, Cell] = {root: (0, 0, 0)}
+    assert nodes.parents[root] == NONE
     while waiting:
         node = waiting.pop()
         level, x, y = cells[node]
@@ -42,11 +71,16 @@ def cells_of(quad: Quad) -> dict[int, Cell]:
             assert child not in cells and nodes.parents[child] == node
             cells[child] = (level + 1, 2 * x + quarter % 2, 2 * y + quarter // 2)
             waiting.append(child)
+    return cells
+
+
+def expect_no_node_lost(quad: Quad, cells: dict[int, Cell]) -> None:
+    """Every number is in a tree or free, and none is both."""
+    nodes = quad.nodes
     assert len(cells) + 4 * nodes.head[N_FREE] == nodes.head[USED] <= len(nodes.children)
     for first in nodes.free[: nodes.head[N_FREE]].tolist():
         assert (nodes.levels[first : first + 4] == GONE).all() and first not in cells
         assert not quad.lists.counts[first : first + 4].any() and not quad.lists.rooms[first : first + 4].any()
-    return cells
 
 
 def span_by_hand(quad: Quad, store: RowStore, row: int) -> list[int]:

@@ -21,8 +21,12 @@ COLUMNS = pa.schema(
         *((name, pa.float64()) for name in ("xmin", "ymin", "xmax", "ymax")),
         ("region", pa.string()),
         ("expires", pa.timestamp("us", "UTC")),
+        ("kind", pa.string()),
+        ("alpha", pa.float64()),
+        ("threshold", pa.float64()),
     ]
 )
+IN_ORDER = [("message", "ascending"), ("subscription", "ascending")]
 HOUR = 3_600_000_000
 
 
@@ -32,6 +36,7 @@ class World:
     def __init__(self, seed: int, n_subscriptions: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.live = {k: self.subscription(k) for k in range(n_subscriptions)}
+        self.weights = weights_of(self.table())
         self.expected: list[pa.Table] = []
         self._n_messages = 0
 
@@ -39,7 +44,7 @@ class World:
         return pa.Table.from_pylist(list(self.live.values()), COLUMNS)
 
     def subscription(self, number: int) -> dict[str, Any]:
-        """Tokens, an expression, a circle, the whole world, or no words at all; some expire."""
+        """Tokens, an expression, a circle, the whole world, or no words at all; some are ranked, some expire."""
         rng, words = self.rng, [str(word) for word in self.rng.choice(WORDS, 3)]
         made: dict[str, Any] = dict.fromkeys(COLUMNS.names) | {"id": number}
         kind = int(rng.integers(0, 8))
@@ -54,7 +59,10 @@ class World:
             made |= {"xmin": -180.0, "ymin": -90.0, "xmax": 180.0, "ymax": 90.0}
         else:
             made |= {"xmin": x - reach, "ymin": max(-90.0, y - reach), "xmax": x + reach, "ymax": min(90.0, y + reach)}
-        if kind == 4:
+        if kind > 5:
+            made |= {"kind": "rank", "tokens": words, "alpha": [None, 0.3, 0.8][number % 3]}
+            made["threshold"] = [0.3, 0.5, 0.7, 0.9][int(rng.integers(0, 4))]
+        if kind in (4, 7):
             made["expires"] = int(rng.integers(0, 48)) * HOUR
         return made
 
@@ -73,7 +81,7 @@ class World:
                 "time": pa.array(rng.integers(0, 48, n) * HOUR, pa.timestamp("us", "UTC")),
             }
         )
-        self.expected.append(nc.build_index(self.table(), method="brute").match(made))
+        self.expected.append(expected(self.table(), self.weights, made))
         return made
 
     def change(self, n: int) -> pa.Table:
@@ -90,7 +98,23 @@ class World:
         return pa.Table.from_pylist(records, COLUMNS.insert(0, pa.field("op", pa.string())))
 
     def all_expected(self) -> pa.Table:
-        return pa.concat_tables(self.expected).sort_by([("message", "ascending"), ("subscription", "ascending")])
+        return pa.concat_tables(self.expected).sort_by(IN_ORDER)
+
+
+def weights_of(table: pa.Table) -> pa.Table:
+    """What the library makes tokens weigh over these subscriptions, in its order. They stay so when others come."""
+    index = nc.build_index(table, "brute", on_bad="skip")
+    tokens = index.vocabulary.tokens(np.arange(len(index.vocabulary)))
+    return pa.table({"token": tokens, "weight": index._weights})
+
+
+def expected(subscriptions: pa.Table, weights: pa.Table, messages: Any) -> pa.Table:
+    """What the library finds; with the column of scores, whether something is ranked or not."""
+    return scored(nc.build_index(subscriptions, "brute", weights).match(messages))
+
+
+def scored(found: pa.Table) -> pa.Table:
+    return found if found.num_columns == 3 else found.append_column("score", pa.nulls(len(found), pa.float64()))
 
 
 def put(table: pa.Table, folder: Path, name: str | None = None) -> Path:
@@ -104,5 +128,4 @@ def put(table: pa.Table, folder: Path, name: str | None = None) -> Path:
 
 def delivered(out: Path) -> pa.Table:
     """All pairs of a stream's table, sorted; repeats are kept, so that they show."""
-    pairs = pq.read_table(out).select(["message", "subscription"])
-    return pairs.sort_by([("message", "ascending"), ("subscription", "ascending")])
+    return pq.read_table(out).select(["message", "subscription", "score"]).sort_by(IN_ORDER)

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from nearcast.spark import ingest_part as ingest
 from nearcast.spark import match_task
+from nearcast.spark.ingest_part import Job, PartCounts
 from nearcast.spark.match_task import MatchJob
+from nearcast.spark.raw.sources import Part
 
 
 class Deaths(NamedTuple):
@@ -62,3 +65,11 @@ def _kill(deaths: Deaths) -> None:
 
 def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def ingest_part(deaths: Deaths, part: Part, job: Job) -> PartCounts:
+    """Die with all files of this part written."""
+    counts = ingest.ingest_part(part, job)
+    if _is_first(Path(deaths.folder) / deaths.kind):
+        _kill(deaths)
+    return counts

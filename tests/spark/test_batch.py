@@ -16,13 +16,14 @@ import pytest
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.cli.wishes import sample_messages, subscriptions_table
-from nearcast.errors import InvalidInput
 from nearcast.spark.build import build_sharded
 from nearcast.spark.match import match_batch
 from nearcast.spark.sharded import open_sharded
+from nearcast.spark.worker import match_everything
 from spark import shared_pages
 from spark.drawn_tables import drawn
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
+from spark.ranked_tables import ranked_subscriptions
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
 
@@ -42,7 +43,7 @@ def assert_spark_equals_the_library(
         pq.write_table(table.slice(half), folder / name / "b.parquet", row_group_size=1 + half // 3)
     paths = [str(folder / name) for name in ("subscriptions", "index", "messages")]
     build_sharded(spark, paths[0], paths[1], shards=n_shards, messages=paths[2], method=method)
-    wanted = nc.build_index(subscriptions, method="pyramid").match(messages)
+    wanted = nc.build_index(subscriptions, method=method).match(messages)
     for layout in ("replicated", "sharded"):
         out = folder / layout
         counts = match_batch(spark, paths[1], paths[2], str(out), layout=layout, rows_per_task=messages.num_rows // 3)
@@ -65,6 +66,12 @@ def test_nasty_tables_on_spark_equal_the_library(spark: Any, tmp_path: Path, n_s
     assert_spark_equals_the_library(spark, tmp_path, tables, n_shards)
 
 
+@pytest.mark.parametrize("n_shards", [2, 7])
+def test_ranked_ones_on_spark_equal_the_library(spark: Any, tmp_path: Path, n_shards: int) -> None:
+    tables = (ranked_subscriptions(n_shards, 300), nasty_messages(14, 500))
+    assert_spark_equals_the_library(spark, tmp_path, tables, n_shards, "auto")
+
+
 @pytest.mark.data
 @pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
 @pytest.mark.parametrize("name", ["osm_notes", "geonames_cities500"])
@@ -77,17 +84,27 @@ def test_real_data_on_spark_equal_the_library(
     assert_spark_equals_the_library(spark, tmp_path, (drawn(messages, 5_000, (0.01, 2.0)), messages), n_shards)
 
 
-@pytest.mark.parametrize("most_here", [10, 0])
-def test_an_id_that_occurs_twice_is_named_before_anything_is_built(
+@pytest.mark.parametrize("most_here", [1_000, 40])
+def test_the_first_row_of_an_id_stands_and_the_others_are_rejected(
     spark: Any, tmp_path: Path, monkeypatch: Any, most_here: int
 ) -> None:
-    monkeypatch.setattr("nearcast.spark.build.MOST_IDS_HERE", most_here)
-    pq.write_table(
-        pa.table({"id": [1, 7, 7], "expression": ["a", "b", "c"], "region": ["world"] * 3}), tmp_path / "s.parquet"
-    )
-    with pytest.raises(InvalidInput, match="id 7 occurs 2 times"):
-        build_sharded(spark, str(tmp_path / "s.parquet"), str(tmp_path / "index"), shards=2)
-    assert not (tmp_path / "index").exists()
+    """Also over tasks, and whether the driver or Spark compares the ids."""
+    monkeypatch.setattr("nearcast.spark.late_rows.MOST_IDS_HERE", most_here)
+    monkeypatch.setattr("nearcast.spark.late_rows._ROWS_PER_TASK", 16)
+    table = nasty_subscriptions(5, 60)
+    first = table.slice(0, 50)
+    repeated = first.slice(0, 7).set_column(0, "id", first["id"].slice(40, 7))
+    pq.write_table(pa.concat_tables([first, repeated, repeated]), tmp_path / "s.parquet", row_group_size=8)
+    sharded = build_sharded(spark, str(tmp_path / "s.parquet"), str(tmp_path / "index"), shards=3)
+    manifest = sharded.manifest
+    assert manifest["subscriptions"] + manifest["never"] == 50 and manifest["rejected"] == 14
+    rejects = pq.read_table(Path(sharded.path) / "rejects.parquet").to_pylist()
+    ids = first["id"].to_pylist()
+    assert [row["row"] for row in rejects] == [*range(50, 64)], "which rows of the table they are"
+    assert rejects[0]["reason"] == f"id {ids[40]} is already in this table; ids must differ"
+    messages = nasty_messages(6, 200)
+    assert match_everything(sharded, messages).equals(nc.build_index(first, "brute").match(messages))
+    assert not (Path(sharded.path) / "late").exists()
 
 
 def test_two_workers_share_one_copy_of_the_index(spark: Any, tmp_path: Path) -> None:

@@ -68,6 +68,9 @@ def test_messages_come_from_redis_and_matches_go_there(spark: Any, tmp_path: Pat
     entries = [fields for _, fields in connection.xrange("found")]
     pairs = sorted((int(entry[b"message"]), int(entry[b"subscription"])) for entry in entries)
     assert pairs == list(zip(wanted["message"].to_pylist(), wanted["subscription"].to_pylist(), strict=True))
+    scores = {entry[b"pair"].decode(): float(entry[b"score"]) for entry in entries if b"score" in entry}
+    ranked = [row for row in wanted.to_pylist() if row["score"] is not None]
+    assert scores == {f"{row['message']}:{row['subscription']}": row["score"] for row in ranked} and scores
     assert {tuple(map(int, entry[b"pair"].split(b":"))) for entry in entries} == set(pairs)
     sources = read_stream_rejects(tmp_path / "matches")["source"].to_pylist()
     assert len(sources) == 3 and all(source.startswith("two:") for source in sources)

@@ -25,6 +25,7 @@ from nearcast.tables import as_arrow
 
 N_DRAWN = "20" if JIT_DISABLED else "300"
 EVERY = 40 if JIT_DISABLED else 5  # of the sample's messages
+BOX = {"xmin": 0, "ymin": 0, "xmax": 4, "ymax": 4}
 N_MESSAGES = len(range(0, 7493, EVERY))
 ORDER = [("message", "ascending"), ("subscription", "ascending")]
 STEPS = ["ingest messages", "ingest subscriptions", "vocabulary", "statistics", "build", "match", "stream"]
@@ -142,14 +143,29 @@ def test_a_pipeline_file_runs(spark: Any, tmp_path: Path) -> None:
         "".join(json.dumps({"n": k, "body": f"Wort{k % 3} hier", "lon": k, "lat": 1}) + "\n" for k in range(9))
         + "{broken\n"
     )
-    (tmp_path / "s.jsonl").write_text(json.dumps({"id": 1, "expression": "wort1", "region": "world"}) + "\n")
+    wanted = [{"id": 1, "expression": "wort1", "region": "world"}]
+    wanted += [{"id": 2, "tokens": ["wort2", "hier"], "kind": "rank", "alpha": 0.25, "threshold": 0.6, **BOX}]
+    wanted += [
+        {"id": 3, "tokens": ["wort2"], "kind": "top", "k": 5, **BOX},
+        {"id": 4, "tokens": [], "kind": "rank", **BOX},
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in wanted))
     (tmp_path / "p.toml").write_text(
         '[messages]\nsources = ["m.jsonl"]\nmap = { id = "n", text = "body", x = "lon", y = "lat" }\n'
         '[subscriptions]\nsources = ["s.jsonl"]\n[stream]\nfiles = 2\n'
     )
     done = told("pipeline", "run", tmp_path / "p.toml", "--out", tmp_path / "made")
-    assert done["steps"]["ingest messages"]["rejected"] == 1 and done["steps"]["match"]["pairs"] == 3
-    assert pairs(tmp_path / "made" / "stream" / "matches")["message"].to_pylist() == [1, 4, 7]
+    steps, made = done["steps"], tmp_path / "made"
+    assert steps["ingest messages"]["rejected"] == 1
+    assert [reason[:23] for reason in steps["ingest subscriptions"]["by_reason"]] == ["threshold: no threshold"]
+    assert (steps["build"]["ranked"], steps["build"]["rejected"]) == (1, 1), "kind top is not served"
+    weights = nc.Vocabulary.open(made / "vocabulary")
+    subscriptions = {name: [row.get(name) for row in wanted[:2]] for name in {**wanted[0], **wanted[1]}}
+    table = nc.build_index(subscriptions, weights=weights).match(pq.read_table(made / "messages"))
+    assert table["subscription"].to_pylist().count(2) == steps["match"]["pairs"] - 3 > 0
+    for name in ("matches", "stream/matches"):
+        found = pq.read_table(made / name, columns=["message", "subscription", "score"])
+        assert found.sort_by(ORDER).combine_chunks().equals(table.combine_chunks()), name
     assert (tmp_path / "made" / "report.html").exists()
 
 

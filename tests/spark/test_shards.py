@@ -21,6 +21,7 @@ from nearcast.spark.build import build_sharded
 from nearcast.spark.copies import first_common
 from nearcast.spark.cuts import best_cut
 from nearcast.spark.match import match_batch
+from nearcast.spark.one_process import OneProcess
 from nearcast.spark.plan import make_router
 from nearcast.spark.router import Router
 from nearcast.spark.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
@@ -28,7 +29,6 @@ from nearcast.spark.sharded import forget_old, open_sharded
 from nearcast.spark.worker import match_everything, match_table, route_table
 from nearcast.tables import Dialect
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
-from spark.one_process import OneProcess
 
 DIALECT = Dialect(nc.Analyser(), LONLAT, "skip")
 SIZES = (40, 60) if JIT_DISABLED else (150, 250)

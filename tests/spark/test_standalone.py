@@ -27,6 +27,7 @@ def free_port() -> int:
 def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a master with two workers of one core, and a user's cache that is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     pyspark = pytest.importorskip("pyspark")
     home = Path(pyspark.__file__).parent
     environment = os.environ | {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_HOME": str(find_java())}
@@ -53,5 +54,6 @@ def test_the_package_is_shipped_and_spark_equals_the_library(master: str, tmp_pa
     )
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout.splitlines()[-1])
-    assert all(Path(file).is_relative_to(tmp_path / "cache" / "nearcast" / "shipped") for file in told["packages"])
+    assert all(Path(file).is_relative_to(tmp_path) for file in told["packages"]), "in the folders of the run"
+    assert any((tmp_path / "cache" / "nearcast" / "kernels").rglob("*.nbc")), "and kernels where they stay"
     assert told["replicated"][0] and told["sharded"][0] and told["sharded"][1] > 100

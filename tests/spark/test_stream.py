@@ -19,7 +19,7 @@ from nearcast.errors import InvalidInput, MissingPart
 from nearcast.spark.build import build_sharded
 from nearcast.spark.committed import read_stream_rejects
 from nearcast.spark.stream import run_stream
-from stream_world import COLUMNS, World, delivered, put
+from stream_world import COLUMNS, IN_ORDER, World, delivered, put, scored, weights_of
 
 
 class Scene:
@@ -84,8 +84,7 @@ def test_the_stream_equals_the_library_on_the_shipped_messages(spark: Any, tmp_p
     index.remove(changes["id"].to_pylist())
     index.insert(changes.filter(pc.equal(changes["op"], "insert")))
     wanted.append(index.match(messages.slice(half)))
-    in_order = pa.concat_tables(wanted).sort_by([("message", "ascending"), ("subscription", "ascending")])
-    assert delivered(tmp_path / "matches").equals(in_order)
+    assert delivered(tmp_path / "matches").equals(scored(pa.concat_tables(wanted).sort_by(IN_ORDER)))
 
 
 def test_changes_pile_up_and_are_built_into_a_new_base(spark: Any, tmp_path: Path) -> None:
@@ -198,6 +197,7 @@ def test_without_changes_the_stream_follows_the_current_version(spark: Any, tmp_
     scene.run(changes=None)
     scene.world.change(30)
     put(scene.world.table(), tmp_path / "newer")
+    scene.world.weights = weights_of(scene.world.table())
     build_sharded(spark, scene.path("newer"), scene.path("index"), shards=2)
     scene.say(20)
     scene.run(changes=None)

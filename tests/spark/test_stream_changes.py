@@ -15,6 +15,7 @@ from nearcast.geo.space import LONLAT
 from nearcast.spark.changes import changes_of, find_change_files, joined, read_change_files
 from nearcast.spark.delta import NO_DELTA, applied, is_among, load_delta, open_delta, save_delta, since
 from nearcast.spark.tidy import SUBSCRIPTIONS_SCHEMA
+from nearcast.spark.weights import Weights, given_weights
 from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
 from stream_world import World, put
@@ -149,11 +150,27 @@ def test_a_saved_delta_comes_back(tmp_path: Path) -> None:
     path = tmp_path / save_delta(delta, changes.rejects, tmp_path)
     again = load_delta(path)
     assert again.live.equals(delta.live) and (again.touched == [1, 2, 7]).all() and again.files == ("f",)
-    index, touched = open_delta(str(path), DIALECT)
-    assert index is not None and index.match_one(["a"], 0.5, 0.5).tolist() == [1] and touched.tolist() == [1, 2, 7]
+    (index,), touched = open_delta(str(path), DIALECT, no_weights)
+    assert index.match_one(["a"], 0.5, 0.5).tolist() == [1] and touched.tolist() == [1, 2, 7]
     only_removals = applied(NO_DELTA, changes_of(rows(remove(7)), "f", DIALECT), ("f",))
-    index, touched = open_delta(str(tmp_path / save_delta(only_removals, changes.rejects, tmp_path)), DIALECT)
-    assert index is None and touched.tolist() == [7]
+    path = tmp_path / save_delta(only_removals, changes.rejects, tmp_path)
+    indexes, touched = open_delta(str(path), DIALECT, no_weights)
+    assert not indexes and touched.tolist() == [7]
+
+
+def test_a_delta_ranks_by_the_weights_of_its_base(tmp_path: Path) -> None:
+    ranked = insert(1, "a", "b", "new") | {"kind": "rank", "alpha": 0.0, "threshold": 0.1}
+    changes = changes_of(rows(ranked, insert(2, "a")), "f", DIALECT)
+    path = tmp_path / save_delta(applied(NO_DELTA, changes, ()), changes.rejects, tmp_path)
+    weights = given_weights({"token": ["a", "b", "c"], "weight": [1.0, 2.0, 5.0]})
+    plain, by_score = open_delta(str(path), DIALECT, lambda: weights)[0]
+    message = {"id": [9], "tokens": [["a", "b"]], "x": [50.0], "y": [50.0]}
+    assert by_score.match(message).to_pylist() == [{"message": 9, "subscription": 1, "score": 3.0 / 8.0}]
+    assert len(plain) == 1
+
+
+def no_weights() -> Weights:
+    raise AssertionError("nothing is ranked")
 
 
 def test_files_are_found_by_name_and_hidden_ones_are_not(tmp_path: Path) -> None:

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import nearcast as nc
 import stream_driver
 from live_processes import Process, descendants, processes, python_workers
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.spark.build import build_sharded
 from nearcast.spark.stream import run_stream
-from stream_world import World, delivered, put
+from stream_world import IN_ORDER, World, delivered, expected, put, weights_of
 
 MASTER = "local-cluster[2,1,1024]"
 SECONDS_WITHOUT_A_BATCH = 240
@@ -72,6 +71,7 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int) -> int
     n_drivers, n_changes, seen = 0, 0, 0
     while True:
         n_drivers += 1
+        assert n_drivers <= 3 + 2 * len(kills), (root / "driver.log").read_text()[-2000:]
         driver = Driver(root)
         try:
             since = time.monotonic()
@@ -101,7 +101,7 @@ def check(root: Path, base: pa.Table) -> None:
     names = [name for batch in files.values() for name in batch]
     assert sorted(names) == sorted(path.name for path in (root / "incoming").glob("*.parquet")), "each file once"
     live = {row["id"]: row for row in base.to_pylist()}
-    expected = []
+    found, weights = [], weights_of(base)
     for batch in sorted(files):
         manifest = json.loads((root / f"matches/batch={batch}/_manifest.json").read_bytes())
         for name in manifest["change_files"]:
@@ -109,9 +109,9 @@ def check(root: Path, base: pa.Table) -> None:
                 live.pop(row["id"], None)
                 if row.pop("op") == "insert":
                     live[row["id"]] = row
-        index = nc.build_index(pa.Table.from_pylist(list(live.values()), base.schema), method="brute")
-        expected += [index.match(root / "incoming" / name) for name in files[batch]]
-    wanted = pa.concat_tables(expected).sort_by([("message", "ascending"), ("subscription", "ascending")])
+        now = pa.Table.from_pylist(list(live.values()), base.schema)
+        found += [expected(now, weights, root / "incoming" / name) for name in files[batch]]
+    wanted = pa.concat_tables(found).sort_by(IN_ORDER)
     assert wanted.num_rows and delivered(root / "matches").equals(wanted)
 
 

@@ -161,9 +161,8 @@ def _index(request: Request) -> Index:
 
     if not _is_index(request.subscriptions):
         method = request.method or "auto"
-        weights = _weights(request.weights)
         return build_index(
-            request.subscriptions, method, weights, request.space, on_bad=request.on_bad, **request.options
+            request.subscriptions, method, request.weights, request.space, on_bad=request.on_bad, **request.options
         )
     if request.method or request.space or request.options or request.weights:
         raise InvalidInput(
@@ -171,17 +170,6 @@ def _index(request: Request) -> Index:
             "leave --method, --space, --option and --weights out"
         )
     return open_index(request.subscriptions)
-
-
-def _weights(file: Path | None) -> Any:
-    """A saved vocabulary is told by its first bytes; anything else is a table."""
-    from nearcast.text.vocabulary import Vocabulary
-    from nearcast.text.vocabulary_file import MAGIC
-
-    if file is None or not file.is_file():
-        return file
-    with file.open("rb") as opened:
-        return Vocabulary.open(file) if opened.read(len(MAGIC)) == MAGIC else file
 
 
 def _is_index(path: Path) -> bool:

@@ -109,6 +109,13 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
         int | None, typer.Option(min=1, help="Parts to divide the subscriptions into. [default: by size and cores]")
     ] = None,
     method: Annotated[str, typer.Option(help="Index method of each shard; see `nearcast methods`.")] = "auto",
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What tokens weigh for kind rank: a table (token, weight) or a vocabulary. [default: idf]",
+        ),
+    ] = None,
     space: _Space = None,
     master: Master = None,
     force: Force = False,
@@ -126,6 +133,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.spark.pipeline import build_stage
 
     options = {"shards": shards, "method": method, "space": read_space(space)}
+    options["weights"] = str(weights) if weights else None
     stage = build_stage(str(subscriptions), str(messages) if messages else None, str(out), options)
     one_step(stage, master, force, as_json)
 

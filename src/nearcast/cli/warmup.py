@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -37,12 +40,22 @@ def warmed(names: list[str] | None, quiet: bool) -> dict[str, float]:
     """Warm up with a progress bar: seconds by part."""
     from nearcast.arrays.kernel_cache import cache_folder, forget_old_states
     from nearcast.engine.warm_up import parts_of, warm_up
+    from nearcast.spark.warm_up import is_installed
 
+    with_pipeline = names is None and is_installed()
     seconds: dict[str, float] = {}
     with progress(quiet) as shown:
-        task = shown.add_task("compiling (only the first time)", total=len(parts_of(names)))
-        for name, taken in warm_up(names):
+        task = shown.add_task("compiling (only the first time)", total=len(parts_of(names)) + with_pipeline)
+        for name, taken in chain(warm_up(names), _pipeline() if with_pipeline else ()):
             seconds[name] = taken
             shown.advance(task)
     forget_old_states(cache_folder())
     return seconds
+
+
+def _pipeline() -> Iterator[tuple[str, float]]:
+    from nearcast.spark.warm_up import PART, warm_up_pipeline
+
+    start = time.perf_counter()
+    warm_up_pipeline()
+    yield PART, time.perf_counter() - start

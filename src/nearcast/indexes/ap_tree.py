@@ -14,6 +14,7 @@ Deviates   a cut of several terms may be cut again by the same term; rows withou
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
 from nearcast.matching.aptree.division import Settings
 from nearcast.matching.aptree.keeper import TreeKeeper
+from nearcast.matching.aptree.nodes import K_NODE, LEAF, S_NODE
 from nearcast.matching.aptree.search import match_tree
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
@@ -37,10 +39,10 @@ class ApTree(Method):
         "f=3 theta_p=2",
         "f=4 theta_p=3 partition=dp",
         "f=5 theta_p=2 priority=keyword",
-        "f=4 theta_p=2 priority=space copies=20",
+        "f=4 theta_p=3 priority=space copies=8",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  options: the contract reads their names and defaults from here
         self,
         store: RowStore,
         space: Space,
@@ -49,9 +51,13 @@ class ApTree(Method):
         partition: str = "hr",
         priority: str = "cost",
         copies: float = 4.0,
+        theta_kl: float = 0.001,
+        rebuild: bool = True,
     ) -> None:
         super().__init__(store, space)
-        self.keeper = TreeKeeper(store, space, Settings(f, theta_p, partition, priority, copies))
+        self.keeper = TreeKeeper(store, space, Settings(f, theta_p, partition, priority, copies, theta_kl, rebuild))
+        if not rebuild:
+            self.rebuild_growth = math.inf  # type: ignore[misc]  # of this one: it keeps its first division for ever
         self._spare: list[tuple[np.ndarray, np.ndarray]] = []  # zeroed bits, one pair for each thread at work
 
     def expect(self, messages: MessageBatch) -> None:
@@ -86,6 +92,16 @@ class ApTree(Method):
         except IndexError:
             bits, seen = np.zeros(n_ranks, np.uint64), np.zeros(n_rows, np.uint64)
         return grown(bits, n_ranks, fill=0), grown(seen, n_rows, fill=0)
+
+    @property
+    def plan(self) -> str:
+        """What the tree is made of, and what was done to keep it in shape."""
+        kinds, done = self.keeper.tree.kinds, self.keeper.done
+        return (
+            f"{self.name}: {kinds[K_NODE]:,} k-nodes, {kinds[S_NODE]:,} s-nodes, {kinds[LEAF]:,} leaves, "
+            f"{self.keeper.tree.copies:.2f} entries a row; {done.splits:,} splits, {done.collapses:,} collapses, "
+            f"{done.rebuilds:,} nodes of {done.rebuilt_rows:,} rows built anew for drift"
+        )
 
     @property
     def nbytes(self) -> int:

@@ -96,7 +96,9 @@ class Matcher(RowKeeper):
         ids, nodes, candidates = self.method.match_point(terms, x, y)
         ids.sort()
         before = self.stats
-        self.stats = Work(before.nodes + nodes, before.candidates + candidates, before.matches + len(ids))
+        self.stats = before._replace(
+            nodes=before.nodes + nodes, candidates=before.candidates + candidates, matches=before.matches + len(ids)
+        )
         return ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:

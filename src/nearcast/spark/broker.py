@@ -76,7 +76,7 @@ def _to_redis(matches: DataFrame, batch: int, options: Mapping[str, str]) -> Non
 def _to_kafka(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:
     require_kafka(matches.sparkSession)
     pair = "concat(message, ':', subscription) AS key"
-    value = f"to_json(struct(message, subscription, {batch} AS batch)) AS value"
+    value = f"to_json(struct(message, subscription, score, {batch} AS batch)) AS value"
     matches.selectExpr(pair, value).write.format("kafka").options(**options).save()
 
 

@@ -17,19 +17,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method
+from nearcast.matching.rank_method import find_rank_method
+from nearcast.spark.idf import counted_weights
+from nearcast.spark.late_rows import Part, Source, numbered, open_source
 from nearcast.spark.plan import make_router
 from nearcast.spark.router import Assigned, Router
-from nearcast.spark.row_groups import Piece, in_tasks, pieces_of, read_pieces, sampled_rows
+from nearcast.spark.row_groups import sampled_rows
 from nearcast.spark.shard_build import KEYS, SAMPLE, SHARDS, Built, Site, build_shard, no_subscriptions
-from nearcast.spark.sharded import Sharded, new_version, publish, shard_router
+from nearcast.spark.sharded import Sharded, index_weights, new_version, publish, shard_router
 from nearcast.spark.shipping import SHIPPED_SCHEMA, Parcel, as_bytes, from_bytes, shipped, unpacked
+from nearcast.spark.tidy import serving
+from nearcast.spark.weights import Weights, given_weights
 from nearcast.tables import REJECTS_SCHEMA, Dialect
 from nearcast.text.analyser import Analyser
 
@@ -37,10 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLED_SUBSCRIPTIONS, SAMPLED_MESSAGES = 100_000, 20_000
-MOST_IDS_HERE = 10_000_000
-"""Ids that the driver compares itself (80 MB); past it, a Spark job does."""
-
-_ROWS_PER_TASK = 1 << 17
 _NO_SHARD = -1  # of bad rows and counts
 
 _BUILT_SCHEMA = "shard int, attempt string, subscriptions long, bytes long, plan string, rejects binary, counts string"
@@ -61,7 +61,7 @@ class BuildJob(NamedTuple):
     """All that a task must know."""
 
     site: Site
-    tasks: list[list[Piece]]
+    source: Source
     n_shards: int
 
 
@@ -75,47 +75,30 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
     method: str = "auto",
     space: Sequence[float] | None = None,
     analyser: Analyser | None = None,
+    weights: Any = None,
 ) -> Sharded:
-    """Divide a subscriptions table into shards, build them, and make the result the current version at `out`."""
+    """Divide a subscriptions table into shards, build them, and make the result the current version at `out`.
+
+    `weights` say what tokens weigh for kind `rank`, as in `build_index`: a table (token, weight), a vocabulary, the
+    file of either; else ln(1 + N/df) over all of these subscriptions. They are the same in every shard.
+    """
     if shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method(method)
-    tasks = in_tasks(pieces_of(subscriptions, _ROWS_PER_TASK), _ROWS_PER_TASK)
-    _require_distinct_ids(session, subscriptions, tasks)
+    dialect = serving(Dialect(analyser or Analyser(), Space.of(space)))
+    given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
     try:
-        dialect = Dialect(analyser or Analyser(), Space.of(space), "skip")
+        source = open_source(session, subscriptions, folder / "late")
         router, sample = _planned(folder, (subscriptions, messages), shards, dialect)
+        (given or counted_weights(session, source, dialect)).save(folder / "weights")
         site = Site(str(folder), method, None if space is None else tuple(space), dialect.analyser)
-        told = _run(session, BuildJob(site, tasks, shards)) if tasks else []
+        told = _run(session, BuildJob(site, source, shards)) if source.tasks else []
         manifest = _gathered(site, router, sample, told) | {"table": os.path.abspath(subscriptions)}
         return publish(out, folder, manifest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _require_distinct_ids(session: SparkSession, subscriptions: str, tasks: list[list[Piece]]) -> None:
-    """Two subscriptions of one id may lie in different shards, where no index would notice."""
-    n_rows = sum(piece.n_rows for task in tasks for piece in task)
-    if n_rows > MOST_IDS_HERE:
-        ids = session.read.parquet(subscriptions).select("id").where("id is not null")
-        repeated = [tuple(row) for row in ids.groupBy("id").count().where("count > 1").limit(1).collect()]
-    else:
-        repeated = _repeated_here([piece for task in tasks for piece in task])
-    for value, count in repeated:
-        raise InvalidInput(f"id {value} occurs {count} times in {subscriptions}; ids must differ", column="id")
-
-
-def _repeated_here(pieces: list[Piece]) -> list[tuple[Any, int]]:
-    """An id that occurs more than once, and how often; or nothing."""
-    whole = {(piece.file, piece.row_group): piece._replace(start=0, stop=1 << 62) for piece in pieces}
-    table = read_pieces(whole.values(), ("id",)) if whole else pa.table({})
-    if "id" not in table.column_names:
-        return []
-    counts = pc.value_counts(table["id"].drop_null())
-    often = counts.filter(pc.greater(counts.field("counts"), 1))
-    return [(often[0]["values"].as_py(), often[0]["counts"].as_py())] if len(often) else []
 
 
 def _planned(
@@ -135,7 +118,8 @@ def _planned(
 
 def _run(session: SparkSession, job: BuildJob) -> list[Any]:
     """One job: read and route, shuffle, build. The last partition is of bad rows and counts."""
-    tasks = session.range(0, len(job.tasks), 1, len(job.tasks))
+    n_tasks = len(job.source.tasks)
+    tasks = session.range(0, n_tasks, 1, n_tasks)
     routed = tasks.mapInArrow(partial(_route, job), SHIPPED_SCHEMA)
     together = routed.repartitionById(job.n_shards + 1, routed["partition"])
     told: list[Any] = together.mapInArrow(partial(_build, job), _BUILT_SCHEMA).collect()
@@ -146,17 +130,24 @@ def _run(session: SparkSession, job: BuildJob) -> list[Any]:
 
 
 def _route(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    router = shard_router(Sharded(job.site.folder, {}))
+    unfinished = Sharded(job.site.folder, {})
+    router = shard_router(unfinished)
     for batch in batches:
         for task in batch.column("id").to_pylist():
-            table = read_pieces(job.tasks[task])
-            yield from shipped(_parcels(job.n_shards, table, router.assign_checked(table)))
+            part = job.source.read(task)
+            assigned = router.assign_checked(part.table, weights=index_weights(unfinished))
+            if assigned.n_ranked:
+                find_rank_method(job.site.method)  # or it says which methods serve them
+            yield from shipped(_parcels(job.n_shards, part, assigned))
 
 
-def _parcels(n_shards: int, table: pa.Table, assigned: Assigned) -> Iterator[Parcel]:
+def _parcels(n_shards: int, part: Part, assigned: Assigned) -> Iterator[Parcel]:
+    table = part.table
     n_copies = np.bincount(assigned.rows, minlength=table.num_rows)
-    counts = {"good": assigned.n_good, "never": assigned.n_good - int(np.count_nonzero(n_copies))}
-    yield Parcel(n_shards, _NO_SHARD, assigned.rejects, json.dumps(counts).encode())
+    never = assigned.n_good - int(np.count_nonzero(n_copies))
+    counts = {"good": assigned.n_good, "ranked": assigned.n_ranked, "never": never}
+    rejects = pa.concat_tables([part.rejects, numbered(assigned.rejects, part.rows)])
+    yield Parcel(n_shards, _NO_SHARD, rejects, json.dumps(counts).encode())
     holders = pa.ListArray.from_arrays(
         pa.array(starts_of(n_copies).astype(np.int32)), pa.array(assigned.shards), mask=pa.array(n_copies < 2)
     )
@@ -206,7 +197,8 @@ def _gathered(site: Site, router: Router, sample: pa.Table | None, told: list[An
         filed.append(np.column_stack([keys, np.full(len(keys), shard)]))
     router = router.with_keys(np.concatenate(filed))
     router.save(folder / "router")
-    shutil.rmtree(folder / "attempts", ignore_errors=True)
+    for each in ("attempts", "late"):
+        shutil.rmtree(folder / each, ignore_errors=True)
     rejects = _rejects(folder, told)
     return _manifest(router, site, [built[shard] for shard in range(router.n_shards)]) | {
         **_totals(told, rejects),
@@ -216,7 +208,7 @@ def _gathered(site: Site, router: Router, sample: pa.Table | None, told: list[An
 
 def _rejects(folder: Path, told: list[Any]) -> pa.Table:
     tables = [from_bytes(row.rejects) for row in told]
-    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *tables])
+    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *tables]).sort_by("row")
     if len(rejects):
         pq.write_table(rejects, folder / "rejects.parquet")
     return rejects
@@ -241,11 +233,12 @@ def _manifest(router: Router, site: Site, built: list[Any]) -> dict[str, Any]:
 def _totals(told: list[Any], rejects: pa.Table) -> dict[str, Any]:
     """`subscriptions` are in the index; `never` are good but can hold on no message, and are in no shard."""
     counts = [json.loads(row.counts) for row in told if row.shard == _NO_SHARD]
-    good, never = (sum(count.get(name, 0) for count in counts) for name in ("good", "never"))
+    good, never, ranked = (sum(count.get(name, 0) for count in counts) for name in ("good", "never", "ranked"))
     held = good - never
     copies = sum(row.subscriptions for row in told if row.shard != _NO_SHARD)
     return {
         "subscriptions": held,
+        "ranked": ranked,
         "never": never,
         "rejected": len(rejects),
         "replication": copies / held if held else 1.0,

@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.spark.tidy import (
     REJECTS_SCHEMA,
-    SERVED_KINDS,
     SUBSCRIPTIONS_SCHEMA,
     located,
+    plain_ids,
+    serving,
     tidy_subscriptions,
     whole_file_reject,
 )
@@ -35,7 +35,7 @@ from nearcast.text.vocabulary import Vocabulary
 
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 DELTA_METHOD = "pyramid"
-"""What serves the inserted subscriptions: they are few, and `auto` would only plan for longer than it saves."""
+"""What serves the inserted ones of kind `match`: they are few, and `auto` would only plan for longer than it saves."""
 SETTLED_SECONDS = 10.0
 """A file that cannot be read but is younger may still be being written: it, and those after it, wait."""
 
@@ -95,7 +95,7 @@ def changes_of(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     faults = Faults(table.num_rows, "skip")
     try:
         is_insert = _operations(table, faults)
-        ids = _ids(table, faults)
+        ids = plain_ids(table, faults)
         order = _order(table, faults)
     except InvalidInput as error:
         return _nothing(whole_file_reject(name, error.reason, error.column))
@@ -152,18 +152,6 @@ def _operations(table: pa.Table, faults: Faults) -> np.ndarray:
     return is_insert
 
 
-def _ids(table: pa.Table, faults: Faults) -> np.ndarray:
-    """As the library's, but an id may come again: the later row wins."""
-    values = column(table, "id")
-    if values is None:
-        raise InvalidInput("no column 'id'; give each row a whole number", column="id")
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
-    whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
-    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), "id", "no id; give each row a whole number")
-    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
-
-
 def _order(table: pa.Table, faults: Faults) -> np.ndarray:
     values = column(table, "order")
     if values is None:
@@ -182,8 +170,7 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        served = dialect._replace(on_bad="skip", kinds=SERVED_KINDS)
-        rejects = read_subscriptions(rows, Vocabulary(), served).rejects
+        rejects = read_subscriptions(rows, Vocabulary(), serving(dialect)).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return

@@ -1,7 +1,7 @@
 """The table that a stream writes: one folder for each micro-batch, which is there whole or not at all.
 
 OUT/_stream.json                     which stream writes here
-OUT/batch=<id>/part-*.parquet        matches, sorted within each row group
+OUT/batch=<id>/part-*.parquet        matches with scores (null for kind `match`), sorted within each row group
 OUT/batch=<id>/_rejects-*.parquet    messages, and change rows, that could not be used, with reasons
 OUT/batch=<id>/_manifest.json        counts, files, and what the batch was matched against
 OUT/_staging/                        files of tasks that the driver has not taken over
@@ -24,7 +24,7 @@ from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
 from nearcast.spark.batch_plans import Plan
 from nearcast.spark.tidy import REJECTS_SCHEMA
-from nearcast.tables import MATCHES_SCHEMA, write_table
+from nearcast.tables import RANKED_SCHEMA, write_table
 
 
 class Committed:
@@ -71,7 +71,7 @@ class Committed:
             (stage / name).rename(whole / name)
         n_rejected = _copy_rejects(change_rejects, whole)
         if not any(part["file"] for part in parts):  # readers find the columns even where nothing matched
-            write_table(MATCHES_SCHEMA.empty_table(), whole / "part-none.parquet")
+            write_table(RANKED_SCHEMA.empty_table(), whole / "part-none.parquet")
         manifest = {
             "batch": plan.batch,
             "messages": sum(part["messages"] for part in parts),

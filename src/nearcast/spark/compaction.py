@@ -25,8 +25,9 @@ from nearcast.spark.batch_plans import PlanBook
 from nearcast.spark.delivery import dialect_of
 from nearcast.spark.delta import Delta, is_among
 from nearcast.spark.failures import is_of_spark, plain
-from nearcast.spark.sharded import Sharded
-from nearcast.spark.tidy import SERVED_KINDS, SUBSCRIPTIONS_SCHEMA, tidy_subscriptions
+from nearcast.spark.late_rows import Source, open_source
+from nearcast.spark.sharded import Sharded, index_weights
+from nearcast.spark.tidy import SUBSCRIPTIONS_SCHEMA, serving, tidy_subscriptions
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
@@ -131,23 +132,30 @@ def compact(session: SparkSession, base: Sharded, tables: tuple[str, Path, Path]
         method=base.manifest["method"],
         space=dialect.space.bounds if dialect.space.planar else None,
         analyser=dialect.analyser,
+        weights=index_weights(base),  # what came since must not change the scores of what was there
     )
 
 
 def write_merged(session: SparkSession, subscriptions: str, delta: Path, folder: Path, dialect: Dialect) -> None:
     """The base's subscriptions without those touched, and the inserted ones, as one Parquet folder."""
-    kept = functools.partial(untouched, str(delta / "touched.parquet"), dialect)
+    late = folder.with_name(f"{folder.name}.late")
+    source = open_source(session, subscriptions, late)
+    kept = functools.partial(untouched, source, str(delta / "touched.parquet"), dialect)
     inserted = session.read.parquet(str(delta / "subscriptions.parquet"))
-    merged = session.read.parquet(subscriptions).mapInArrow(kept, inserted.schema).unionByName(inserted)
-    merged.write.parquet(str(folder))
+    n_tasks = len(source.tasks)
+    base = session.range(0, n_tasks, 1, max(1, n_tasks)).mapInArrow(kept, inserted.schema)
+    base.unionByName(inserted).write.parquet(str(folder))
+    shutil.rmtree(late)
 
 
-def untouched(touched_path: str, dialect: Dialect, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: rows of a subscriptions table that no change has touched."""
+def untouched(
+    source: Source, touched_path: str, dialect: Dialect, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow over numbers of tasks: rows of a subscriptions table that no change has touched."""
     touched = pq.read_table(touched_path, partitioning=None)["id"].to_numpy()
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
-        read = read_subscriptions(table, Vocabulary(), dialect._replace(kinds=SERVED_KINDS))
+    for task in (task for batch in batches for task in batch.column("id").to_pylist()):
+        table = source.read(task).table
+        read = read_subscriptions(table, Vocabulary(), serving(dialect))
         stays = np.ones(table.num_rows, bool)
         stays[read.rejects["row"].to_numpy()] = False  # they are not in the base either
         good = table.filter(pa.array(stays))

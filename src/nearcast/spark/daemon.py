@@ -11,9 +11,6 @@ _MANY_OBJECTS = 10_000
 
 
 def main() -> None:
-    from nearcast.spark.landing import stay
-
-    stay()
     import pyspark.daemon
     import pyspark.worker
 

@@ -17,13 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.errors import InvalidInput
+import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.errors import InvalidInput, UnsupportedKind
+from nearcast.matching.rank_method import find_rank_method
 from nearcast.spark.delta import is_among, open_delta
-from nearcast.spark.sharded import Sharded, shard_router
-from nearcast.spark.tidy import MESSAGES_SCHEMA, REJECTS_SCHEMA, located, tidy_messages, whole_file_reject
+from nearcast.spark.sharded import Sharded, index_weights, shard_router
+from nearcast.spark.tidy import MESSAGES_SCHEMA, REJECTS_SCHEMA, SERVED_KINDS, located, tidy_messages, whole_file_reject
 from nearcast.spark.values import decoded
 from nearcast.spark.worker import match_everything
-from nearcast.tables import MATCHES_SCHEMA, Dialect, as_arrow
+from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: what they match is held in memory
 
@@ -68,23 +70,39 @@ def deliver_values(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
 
 
 def pairs_of(base: Sharded, delta: str | None, messages: pa.Table) -> pa.Table:
-    """The matches of messages in MESSAGES_SCHEMA, sorted, no pair twice."""
-    found = match_everything(base, messages)
+    """The matches of messages in MESSAGES_SCHEMA, sorted, no pair twice; always with scores, null for kind `match`."""
+    found = _scored(match_everything(base, messages))
     if delta is None:
         return found
-    index, touched = open_delta(delta, dialect_of(base))
+    indexes, touched = open_delta(delta, dialect_of(base), lambda: index_weights(base))
     if len(touched):
         found = found.filter(pa.array(~is_among(found["subscription"].to_numpy(), touched)))
-    if index is not None:
-        found = pa.concat_tables([found, index.match(messages)])
+    if indexes:
+        found = pa.concat_tables([found, *(_scored(index.match(messages)) for index in indexes)])
         found = _sorted(found)
     return found
+
+
+def _scored(pairs: pa.Table) -> pa.Table:
+    """All files of a stream have the same columns, whatever is ranked when: readers take those of any one."""
+    if "score" in pairs.column_names:
+        return pairs
+    return pairs.append_column("score", pa.nulls(pairs.num_rows, pa.float64()))
 
 
 def dialect_of(base: Sharded) -> Dialect:
     """How messages and subscriptions are read for this index."""
     router = shard_router(base)
-    return Dialect(router.analyser, router.space, "skip")
+    return Dialect(router.analyser, router.space, "skip", served_kinds(base.manifest["method"]))
+
+
+def served_kinds(method: str) -> tuple[str, ...]:
+    """A base of a method that does not rank could not take up ranked ones when the delta is compacted."""
+    try:
+        find_rank_method(method)
+    except UnsupportedKind:
+        return tuple(kind for kind in SERVED_KINDS if kind != "rank")
+    return SERVED_KINDS
 
 
 def _sorted(pairs: pa.Table) -> pa.Table:
@@ -94,7 +112,7 @@ def _sorted(pairs: pa.Table) -> pa.Table:
 
 def _deliver(job: Job, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
     dialect = dialect_of(job.base)
-    pairs, rejects = _File(job.folder, "part", MATCHES_SCHEMA), _File(job.folder, "_rejects", REJECTS_SCHEMA)
+    pairs, rejects = _File(job.folder, "part", RANKED_SCHEMA), _File(job.folder, "_rejects", REJECTS_SCHEMA)
     n_messages = 0
     for chunk in chunks:
         messages, bad = _tidied(chunk, dialect)

@@ -14,6 +14,7 @@ import json
 import os
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +24,10 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
+from nearcast.matching.rank_method import BEST_RANK_METHOD
 from nearcast.spark.changes import DELTA_METHOD, Changes
 from nearcast.spark.tidy import SUBSCRIPTIONS_SCHEMA
+from nearcast.spark.weights import Weights, ranked_rows, unranked_rows
 from nearcast.tables import Dialect, write_table
 
 if TYPE_CHECKING:
@@ -99,20 +102,30 @@ def load_delta(path: str | os.PathLike[str]) -> Delta:
     return Delta(head["number"], live, touched["id"].to_numpy(), touched["at"].to_numpy(), files)
 
 
-_OPEN: OrderedDict[str, tuple[Index | None, np.ndarray]] = OrderedDict()
+_OPEN: OrderedDict[str, tuple[list[Index], np.ndarray]] = OrderedDict()
 
 
-def open_delta(path: str, dialect: Dialect) -> tuple[Index | None, np.ndarray]:
-    """(the index over the inserted, or None; the ids touched), kept by the process: a delta's folder never changes."""
-    from nearcast.engine.index import build_index
-
+def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> tuple[list[Index], np.ndarray]:
+    """(the indexes over the inserted, one for each kind; the ids touched), kept by the process: a delta's folder never
+    changes. `weights` are those of the base, and are only asked for where something is ranked.
+    """
     if path not in _OPEN:
         delta = load_delta(path)
-        index = None
-        if delta.live.num_rows:
-            space = dialect.space.bounds if dialect.space.planar else None
-            index = build_index(delta.live, DELTA_METHOD, space=space, analyser=dialect.analyser)
-        _OPEN[path] = (index, delta.touched)
+        _OPEN[path] = (_indexes(delta.live, dialect, weights), delta.touched)
         while len(_OPEN) > _MOST_OPEN:
             _OPEN.popitem(last=False)
     return _OPEN[path]
+
+
+def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -> list[Index]:
+    from nearcast.engine.index import build_index
+
+    plain, ranked = unranked_rows(live), ranked_rows(live)
+    space = dialect.space.bounds if dialect.space.planar else None
+    made = []
+    if plain.num_rows:
+        made.append(build_index(plain, DELTA_METHOD, space=space, analyser=dialect.analyser))
+    if ranked.num_rows:
+        known = weights().of_ranked(ranked)
+        made.append(build_index(ranked, BEST_RANK_METHOD, known, space, analyser=dialect.analyser))
+    return made

@@ -64,7 +64,7 @@ def rows_over(areas: Areas, rows: RowBatch, most: int) -> np.ndarray:
 
 def placed(router: Router, sample: Sampled) -> Router:
     """The same router, with the frequencies that choose keys and with the dearest keys placed one by one."""
-    if not router.reads_text:
+    if not router.divides_by_text:
         return router
     _count_frequencies(router, sample)
     keys = router.keys_of(sample.rows, sample.vocabulary)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
@@ -18,6 +19,8 @@ class NewFolder:
         self._place = Path(os.path.abspath(place))
         check_replaceable(self._place)
         self._place.parent.mkdir(parents=True, exist_ok=True)
+        for left in self._place.parent.glob(f".{glob.escape(self._place.name)}.{'[0-9a-f]' * 8}"):
+            shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
         self.path = self._place.with_name(f".{self._place.name}.{uuid.uuid4().hex[:8]}")
         self.path.mkdir()
 
@@ -29,11 +32,11 @@ class NewFolder:
 
     def publish(self) -> None:
         """The old folder is out of the way for as long as a rename takes."""
-        old = self._place.with_name(f"{self.path.name}.old")
         if self._place.exists():
-            self._place.rename(old)
+            self._place.rename(self._place.with_name(f"{self.path.name}.old"))
         self.path.rename(self._place)
-        shutil.rmtree(old, ignore_errors=True)
+        for old in self._place.parent.glob(f".{glob.escape(self._place.name)}.{'[0-9a-f]' * 8}.old"):
+            shutil.rmtree(old, ignore_errors=True)
 
 
 def check_replaceable(place: Path) -> None:

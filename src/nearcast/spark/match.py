@@ -27,7 +27,7 @@ from nearcast.spark.row_groups import in_tasks, pieces_of
 from nearcast.spark.session import cores_of
 from nearcast.spark.sharded import Sharded, open_sharded
 from nearcast.spark.shipping import SHIPPED_SCHEMA, from_bytes
-from nearcast.tables import MATCHES_SCHEMA, REJECTS_SCHEMA
+from nearcast.tables import REJECTS_SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ def match_batch(
         job = MatchJob(sharded, tasks, str(staging / "attempts"), _salts(sharded, len(tasks)))
         told = _run(session, job, chosen) if tasks else []
         counts = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(told), **_counts(told)}
-        _commit(Path(out), staging, told, counts)
+        _commit(Path(out), staging, told, counts, sharded.matches_schema)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return counts
@@ -118,14 +118,14 @@ def _staging(out: str) -> Path:
     return staging
 
 
-def _commit(out: Path, staging: Path, told: list[Any], counts: dict[str, Any]) -> None:
+def _commit(out: Path, staging: Path, told: list[Any], counts: dict[str, Any], schema: pa.Schema) -> None:
     """Put the files that were told together and rename them into place."""
     whole = staging / "whole"
     files = [row.file for row in told if row.file]
     for k, name in enumerate(files):
         (staging / "attempts" / name).rename(whole / f"part-{k:05d}.parquet")
     if not files:
-        pq.write_table(MATCHES_SCHEMA.empty_table(), whole / "part-00000.parquet")
+        pq.write_table(schema.empty_table(), whole / "part-00000.parquet")
     rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(from_bytes(row.rejects) for row in told)])
     if len(rejects):
         pq.write_table(rejects, whole / "_rejects.parquet")

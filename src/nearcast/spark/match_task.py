@@ -15,7 +15,7 @@ from nearcast.spark.row_groups import Piece, read_pieces
 from nearcast.spark.sharded import Sharded
 from nearcast.spark.shipping import Parcel, as_bytes, shipped, unpacked
 from nearcast.spark.worker import MESSAGE_COLUMNS, match_all, match_parts, route_table
-from nearcast.tables import MATCHES_SCHEMA, REJECTS_SCHEMA
+from nearcast.tables import REJECTS_SCHEMA
 
 TOLD_SCHEMA = "file string, messages long, visits long, pairs long, rejected long, rejects binary"
 _TOLD_ARROW = pa.schema(
@@ -90,7 +90,7 @@ def _written(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str, int]:
         if not part.num_rows:
             continue
         if writer is None:
-            writer = pq.ParquetWriter(Path(job.attempts) / name, MATCHES_SCHEMA, compression="zstd")
+            writer = pq.ParquetWriter(Path(job.attempts) / name, job.sharded.matches_schema, compression="zstd")
         writer.write_table(part)
         pairs += part.num_rows
     if writer is None:

@@ -51,6 +51,7 @@ class Pipeline:
     shards: int | None = None
     method: str = "auto"
     space: tuple[float, ...] | None = None
+    weights: str | None = None  # a file; without one, tokens weigh what the pipeline's own vocabulary says
     layout: Layout = "auto"
     stream_files: int = 0  # the messages once more, as a stream of so many files
     changes: str | None = None  # a change log that takes effect when half of the files have come
@@ -80,6 +81,7 @@ def stages(pipeline: Pipeline) -> list[Stage]:
     messages, subscriptions, index = (pipeline.path(name) for name in ("messages", "subscriptions", "index"))
     vocabulary = pipeline.path("vocabulary")
     options = {"shards": pipeline.shards, "method": pipeline.method, "space": pipeline.space}
+    options["weights"] = pipeline.weights or vocabulary
     space = {"space": pipeline.space}
     return [
         ingest_stage(pipeline.messages, "messages", messages, pipeline.path("rejects", "messages"), space),
@@ -138,8 +140,9 @@ def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
 
 
 def build_stage(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> Stage:
-    """`options`: method, space, and shards, None for a number by size and cores."""
-    step = Step("build", (subscriptions, *([messages] if messages else [])), (out,), dict(options))
+    """`options`: method, space, weights (a file, or None), and shards, None for a number by size and cores."""
+    files = [each for each in (messages, options.get("weights")) if each]
+    step = Step("build", (subscriptions, *files), (out,), dict(options))
 
     def work(session: SparkSession) -> dict[str, Any]:
         from nearcast.spark.build import build_sharded

@@ -14,7 +14,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),
     "messages": ("sources", "map"),
     "subscriptions": ("sources", "map"),
-    "build": ("shards", "method", "space"),
+    "build": ("shards", "method", "space", "weights"),
     "match": ("layout",),
     "stream": ("files", "changes"),
 }
@@ -30,6 +30,7 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
     reader = _Reader(file, told)
     target = Path(out) if out is not None else file.parent / reader.value("", "out", str, "pipeline-output")
     changes = reader.value("stream", "changes", str, None)
+    weights = reader.value("build", "weights", str, None)
     return Pipeline(
         target,
         reader.raw("messages"),
@@ -37,6 +38,7 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
         shards=reader.positive("build", "shards", None),
         method=reader.value("build", "method", str, "auto"),
         space=reader.space(),
+        weights=str(file.parent / weights) if weights else None,
         layout=reader.one_of("match", "layout", ("auto", "replicated", "sharded")),
         stream_files=reader.positive("stream", "files", 0),
         changes=str(file.parent / changes) if changes else None,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import take
@@ -22,8 +23,9 @@ from nearcast.spark.division import divided_leaves, most_leaves, placed, rows_ov
 from nearcast.spark.loads import shard_loads
 from nearcast.spark.router import Router
 from nearcast.spark.sample import Sampled
-from nearcast.spark.tidy import SERVED_KINDS
+from nearcast.spark.tidy import serving
 from nearcast.tables import Dialect, read_messages, read_subscriptions
+from nearcast.tables.columns import strings_of
 from nearcast.text.vocabulary import Vocabulary
 
 _SEED = 4
@@ -120,8 +122,8 @@ def _grown(sample: Sampled, counts: np.ndarray, weights: np.ndarray, n_shards: i
 
 def sampled(subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect, scale: float) -> Sampled:
     vocabulary = Vocabulary()
-    skipping = dialect._replace(on_bad="skip", kinds=SERVED_KINDS)
-    read = read_subscriptions(subscriptions, vocabulary, skipping)
+    skipping = serving(dialect)
+    read = read_subscriptions(_all_matching(subscriptions), vocabulary, skipping)
     matcher = Matcher("pyramid", dialect.space)
     matcher.insert(read.rows, read.regions)
     if messages is None:
@@ -131,6 +133,16 @@ def sampled(subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect
     found = matcher.match(batch)
     first_rows = _first_rows(read.rows.owner_ids, found.ids)
     return Sampled(read.rows, batch, vocabulary, first_rows, found.starts, scale)
+
+
+def _all_matching(subscriptions: pa.Table) -> pa.Table:
+    """To the plan a ranked subscription is one that wants all of its words within its box: an estimate from below."""
+    kinds = strings_of(subscriptions, "kind")
+    if kinds is None:
+        return subscriptions
+    place = subscriptions.column_names.index("kind")
+    plain = pc.if_else(pc.equal(kinds.fill_null("match"), "rank"), "match", kinds)
+    return subscriptions.set_column(place, "kind", plain)
 
 
 def _first_rows(owner_ids: np.ndarray, ids: np.ndarray) -> np.ndarray:

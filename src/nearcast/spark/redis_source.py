@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from nearcast.errors import InvalidInput, MissingPart
+from nearcast.tables import RANKED_SCHEMA
 
 ENTRIES_SCHEMA = pa.schema([("entry", pa.string()), ("value", pa.binary())])
 _AT_ONCE = 1_000  # entries in one answer of the server; pairs in one request
@@ -162,9 +163,11 @@ def split(start: str, end: str, n: int) -> list[tuple[str, str]]:
 
 def _add(server: Any, key: str, pairs: pa.RecordBatch, batch_number: str, most: int | None) -> None:
     pipe = server.pipeline(transaction=False)
-    messages, subscriptions = pairs.column("message").to_pylist(), pairs.column("subscription").to_pylist()
-    for message, subscription in zip(messages, subscriptions, strict=True):
+    columns = (pairs.column(name).to_pylist() for name in RANKED_SCHEMA.names)
+    for message, subscription, score in zip(*columns, strict=True):
         fields = {"pair": f"{message}:{subscription}", "message": message, "subscription": subscription}
+        if score is not None:
+            fields["score"] = score
         pipe.xadd(key, fields | {"batch": batch_number}, maxlen=most)
     pipe.execute()
 

@@ -65,9 +65,10 @@ def _together(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def check_replay(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
-    """Batch and stream, pair by pair, but for the subscriptions that the change log names."""
-    batch = session.read.parquet(pipeline.path("matches")).select("message", "subscription")
-    stream = session.read.parquet(pipeline.path("stream", "matches")).select("message", "subscription")
+    """Batch and stream, pair by pair and with their scores, but for the subscriptions that the change log names."""
+    batch = session.read.parquet(pipeline.path("matches"))
+    columns = batch.columns  # the stream has scores in any case
+    stream = session.read.parquet(pipeline.path("stream", "matches")).select(columns)
     changed = _changed_ids(pipeline)
     if changed:
         ids = session.createDataFrame([(each,) for each in changed], "subscription long")
@@ -79,8 +80,7 @@ def check_replay(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _n_without(some: DataFrame, others: DataFrame) -> int:
-    columns = ["message", "subscription"]
-    return int(some.select(columns).exceptAll(others.select(columns)).count())
+    return int(some.select(sorted(some.columns)).exceptAll(others.select(sorted(some.columns))).count())
 
 
 def _changed_ids(pipeline: Pipeline) -> list[int]:

@@ -17,7 +17,7 @@ from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
-from nearcast.model import RowBatch
+from nearcast.model import RankBatch, RowBatch
 from nearcast.spark.areas import (
     NO_KEY,
     Areas,
@@ -28,8 +28,10 @@ from nearcast.spark.areas import (
     rarest_keys,
     route_messages,
 )
-from nearcast.spark.tidy import SERVED_KINDS
-from nearcast.tables import Dialect, OnBad, read_subscriptions
+from nearcast.spark.rank_routes import filing, shards_of_keys
+from nearcast.spark.tidy import serving
+from nearcast.spark.weights import Weights
+from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
 from nearcast.tables.columns import ids_of, times_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
@@ -58,6 +60,7 @@ class Assigned(NamedTuple):
     shards: np.ndarray  # int32[k]  ascending within a row
     filed: np.ndarray  # int64[j,2]  (key, shard): under which keys these shards must be known to messages
     n_good: int  # also those that can never hold, and so are in no shard
+    n_ranked: int  # of these
     rejects: pa.Table
 
 
@@ -91,6 +94,11 @@ class Router:
     @property
     def reads_text(self) -> bool:
         """Whether a message's tokens say where it goes; else its place alone does."""
+        return self.divides_by_text or self.keys.size > 0
+
+    @property
+    def divides_by_text(self) -> bool:
+        """Whether some rows go by their rarest word. Ranked ones may go by words all the same."""
         return self.divides_wide or bool(self.areas.is_divided.any())
 
     @property
@@ -137,23 +145,46 @@ class Router:
         assigned = self.assign_checked(subscriptions)
         return assigned.rows, assigned.shards
 
-    def assign_checked(self, subscriptions: pa.Table, on_bad: OnBad = "skip") -> Assigned:
+    def assign_checked(
+        self, subscriptions: pa.Table, on_bad: OnBad = "skip", weights: Weights | None = None
+    ) -> Assigned:
+        """`weights` are those of the whole table; without them these rows are taken to be all."""
         vocabulary = Vocabulary()
-        read = read_subscriptions(subscriptions, vocabulary, self._dialect._replace(on_bad=on_bad, kinds=SERVED_KINDS))
-        triples = self.assign_read(read.rows, vocabulary)
-        positions = _positions(subscriptions.num_rows, read.rejects, read.ids, read.rows.owner_ids)
+        read = read_subscriptions(subscriptions, vocabulary, serving(self._dialect)._replace(on_bad=on_bad))
+        owners, triples = read.rows.owner_ids, self.assign_read(read.rows, vocabulary)
+        if read.ranks.size:
+            n_terms = len(vocabulary)
+            by_term = idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
+            ranked = self.assign_ranked(read.ranks, by_term, vocabulary) + np.array([len(owners), 0, 0])
+            owners = np.concatenate([owners, read.ranks.rows.owner_ids])
+            triples = np.concatenate([triples, ranked])
+        positions = _positions(subscriptions.num_rows, read.rejects, read.ids, owners)
         rows, shards = _in_order(positions[triples[:, 0]], triples[:, 1])
-        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), read.rejects)
+        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), read.ranks.size, read.rejects)
 
     def assign_read(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[k,3]: (row, shard, key or NO_KEY) of rows whose terms are the vocabulary's."""
         keys = self.keys_of(rows, vocabulary)
         return np.asarray(assign_rows(self.areas, self.placements.arrays, Rows(_plain(rows.boxes, np.float64), keys)))
 
+    def assign_ranked(self, ranks: RankBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """The same of ranked rows; `weights` are by term."""
+        if self.n_shards == 1:
+            return _triples(np.arange(ranks.size), 0, NO_KEY)
+        by_place, by_words, everywhere = filing(ranks, weights, hashes_of_terms(vocabulary))
+        boxes = _plain(ranks.rows.boxes[by_place[0]], np.float64)
+        placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
+        placed[:, 0] = by_place[0][placed[:, 0]]
+        found = np.empty((len(by_words[1]), 2), np.int64)
+        shards_of_keys(self.areas, self.placements.arrays, by_words[1], found)
+        worded = _triples(by_words[0], found[:, 0], found[:, 1])
+        shards = np.tile(np.arange(self.n_shards), len(everywhere))
+        return np.concatenate([placed, worded, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
+
     def keys_of(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[n]: the hash of each row's rarest token, or NO_KEY."""
         keys = np.full(rows.size, NO_KEY, np.int64)
-        if self.reads_text:
+        if self.divides_by_text:
             hashes = hashes_of_terms(vocabulary)
             counts = np.maximum(self.frequencies.get(hashes), 0)  # a token never seen in a message is the rarest
             rarest_keys(rows.terms, rows.term_starts, hashes, counts, keys)
@@ -228,6 +259,12 @@ def distinct_keys(triples: np.ndarray) -> np.ndarray:
     filed = triples[triples[:, 2] != NO_KEY]
     first = np.unique(filed[:, 2], return_index=True)[1]
     return np.ascontiguousarray(filed[first][:, (2, 1)])
+
+
+def _triples(rows: np.ndarray, shards: np.ndarray | int, keys: np.ndarray | np.int64) -> np.ndarray:
+    made = np.empty((len(rows), 3), np.int64)
+    made[:, 0], made[:, 1], made[:, 2] = rows, shards, keys
+    return made
 
 
 def _in_order(rows: np.ndarray, shards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nearcast.errors import MissingPart
 from nearcast.spark.gateway import start_java
 from nearcast.spark.java import find_java
-from nearcast.spark.landing import package_as_zip
+from nearcast.spark.shipped_package import package_as_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from nearcast.engine.index import build_index
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.spark.copies import Copies, save_copies
 from nearcast.spark.router import Router
-from nearcast.spark.sharded import Sharded, shard_router
+from nearcast.spark.sharded import Sharded, index_weights, shard_router
 from nearcast.text.analyser import Analyser
 
 SHARDS = "_shards"
@@ -64,6 +64,7 @@ def build_shard(site: Site, shard: int, table: pa.Table, keys: np.ndarray) -> Bu
     index = build_index(
         subscriptions,
         site.method,
+        index_weights(Sharded(site.folder, {})).of_ranked(subscriptions),
         space=site.space,
         messages=_expected(site, shard),
         analyser=site.analyser,

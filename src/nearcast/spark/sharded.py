@@ -3,6 +3,7 @@
 INDEX/CURRENT                      the name of the current version; replaced in one step
 INDEX/versions/<name>/manifest.json
 INDEX/versions/<name>/router/      which shards a message, or a subscription, concerns
+INDEX/versions/<name>/weights/     what tokens weigh for kind `rank`, in all shards and for what comes later
 INDEX/versions/<name>/shards/<k>/  an index of the library each, and which of its subscriptions others hold too
 """
 
@@ -17,15 +18,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import pyarrow as pa
+
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.spark.copies import Copies, open_copies
+from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
 if TYPE_CHECKING:
     from nearcast.engine.index import Index
     from nearcast.spark.router import Router
+    from nearcast.spark.weights import Weights
 
-FORMAT = ["nearcast-shards", 1]
+FORMAT = ["nearcast-shards", 2]
 _MOST_OPEN = 256  # folders that one worker keeps mapped; two a shard
 
 
@@ -42,6 +47,19 @@ class Sharded(NamedTuple):
     @property
     def router_path(self) -> str:
         return os.path.join(self.path, "router")
+
+    @property
+    def weights_path(self) -> str:
+        return os.path.join(self.path, "weights")
+
+    @property
+    def n_ranked(self) -> int:
+        """Subscriptions of kind `rank`: where there are any, matches have scores."""
+        return int(self.manifest["ranked"])
+
+    @property
+    def matches_schema(self) -> pa.Schema:
+        return RANKED_SCHEMA if self.n_ranked else MATCHES_SCHEMA
 
     @property
     def nbytes(self) -> int:
@@ -78,7 +96,9 @@ def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sh
 
 
 def new_version(path: str | os.PathLike[str]) -> Path:
-    """An empty folder for a version that nobody sees before `publish`."""
+    """An empty folder for a version that nobody sees before `publish`. What a killed build left there is removed."""
+    for left in (Path(path) / "versions").glob("unfinished-*"):
+        shutil.rmtree(left, ignore_errors=True)
     folder = Path(path) / "versions" / f"unfinished-{uuid.uuid4().hex[:12]}"
     (folder / "shards").mkdir(parents=True)
     return folder
@@ -124,6 +144,13 @@ def shard_router(sharded: Sharded) -> Router:
     from nearcast.spark.router import Router
 
     return cast("Router", _opened(sharded.router_path, lambda path: Router.open(path, verify=False)))
+
+
+def index_weights(sharded: Sharded) -> Weights:
+    """The version's weights, mapped once a process."""
+    from nearcast.spark.weights import Weights
+
+    return cast("Weights", _opened(sharded.weights_path, lambda path: Weights.open(path, verify=False)))
 
 
 def _opened(path: str, open_it: Callable[[str], Any]) -> Any:

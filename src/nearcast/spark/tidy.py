@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NO_TIME
 from nearcast.tables import Dialect
@@ -19,8 +21,14 @@ _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]
 
 MESSAGES_SCHEMA = pa.schema([("id", pa.int64()), ("tokens", pa.large_list(pa.large_string())), *_BOX, ("time", _STAMP)])
 
-SERVED_KINDS = ("match",)
+SERVED_KINDS = ("match", "rank")
 """What shards and the stream serve; subscriptions of other kinds are rejected by name."""
+
+
+def serving(dialect: Dialect) -> Dialect:
+    """The same for subscriptions of the kinds that are served; bad rows are skipped."""
+    return dialect._replace(on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if kind in dialect.kinds))
+
 
 SUBSCRIPTIONS_SCHEMA = pa.schema(
     [
@@ -82,6 +90,18 @@ def tidy_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa
     return pa.table(
         [_as(made[field.name], field.type, table.num_rows) for field in SUBSCRIPTIONS_SCHEMA], SUBSCRIPTIONS_SCHEMA
     )
+
+
+def plain_ids(table: pa.Table, faults: Faults) -> np.ndarray:
+    """As the library's, but an id may come again."""
+    values = column(table, "id")
+    if values is None:
+        raise InvalidInput("no column 'id'; give each row a whole number", column="id")
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
+    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), "id", "no id; give each row a whole number")
+    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def located(rejects: pa.Table, source: str) -> pa.Table:

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of, take
+from nearcast.arrays.ragged import starts_of
 from nearcast.model import Found, MessageBatch
 from nearcast.spark.copies import Visits, tells
+from nearcast.spark.merging import merged
 from nearcast.spark.sharded import Sharded, shard_copies, shard_index, shard_router
-from nearcast.tables import MATCHES_SCHEMA, OnBad, matches_table
+from nearcast.tables import OnBad, matches_table
 from nearcast.tables.columns import ids_of
 from nearcast.tables.faults import Faults
 
@@ -68,15 +68,14 @@ def match_all(sharded: Sharded, messages: pa.Table, on_bad: OnBad = "skip") -> M
 
 def match_everything(sharded: Sharded, messages: pa.Table, on_bad: OnBad = "skip") -> pa.Table:
     """One matches table."""
-    return pa.concat_tables([MATCHES_SCHEMA.empty_table(), *match_all(sharded, messages, on_bad).parts])
+    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_all(sharded, messages, on_bad).parts])
 
 
 def _single(sharded: Sharded, batch: MessageBatch) -> Iterator[pa.Table]:
-    matcher = shard_index(sharded, 0).matcher
+    index = shard_index(sharded, 0)
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
-        found = matcher.match(part)
-        yield matches_table(part.ids, found.ids, found.starts)
+        yield _table(sharded, part.ids, index.match_batch(part))
 
 
 def _chunks(
@@ -90,48 +89,32 @@ def _chunks(
             continue
         chunk = messages.slice(first, stop - first).combine_chunks()
         found = _match_visits(sharded, chunk, rows[a:b] - first, shards[a:b])
-        yield matches_table(ids[first:stop], found.ids, found.starts)
+        yield _table(sharded, ids[first:stop], found)
 
 
 def _match_visits(sharded: Sharded, chunk: pa.Table, rows: np.ndarray, shards: np.ndarray) -> Found:
     """The subscriptions of each message of a chunk, from all shards that it visits."""
     order = np.argsort(shards, kind="stable")
     visited, firsts = np.unique(shards[order], return_index=True)
-    ids, counts = [], []
+    ids, counts, scores = [], [], []
     for shard, visitors in zip(visited.tolist(), np.split(order, firsts[1:]), strict=True):
         index = shard_index(sharded, shard)
-        found = index.matcher.match(index.read_messages(chunk.take(pa.array(rows[visitors]))))
+        found = index.match_batch(index.read_messages(chunk.take(pa.array(rows[visitors]))))
         ids.append(found.ids)
         counts.append(np.diff(found.starts))
-    return _merged(np.concatenate(ids), starts_of(np.concatenate(counts)), rows[order], chunk.num_rows)
+        scores.append(_scores(found))
+    together = np.concatenate(scores) if sharded.n_ranked else None
+    runs = Found(np.concatenate(ids), starts_of(np.concatenate(counts)), together)
+    return merged(runs, rows[order], chunk.num_rows)
 
 
-def _merged(ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, n_rows: int) -> Found:
-    """Runs of ids, each of some message, put together message by message, sorted, each id once."""
-    ids, runs = take(ids, starts, np.argsort(rows, kind="stable"))
-    n_runs = np.bincount(rows, minlength=n_rows)
-    message_starts = runs[starts_of(n_runs)]
-    n = _sort_where_several(ids, message_starts, n_runs)
-    return Found(ids[:n], message_starts)
+def _scores(found: Found) -> np.ndarray:
+    return np.full(len(found.ids), np.nan) if found.scores is None else found.scores
 
 
-@kernel
-def _sort_where_several(ids, starts, n_runs):  # type: ignore[no-untyped-def]
-    """Sort the ids of messages that came in several runs, and drop repeats; return how many ids are left."""
-    n = first = 0
-    for m in range(len(n_runs)):
-        stop = starts[m + 1]
-        kept = stop
-        if n_runs[m] > 1:
-            sort_in_place(ids, first, stop)
-            kept = drop_repeats(ids, first, stop)
-        if n != first:
-            for k in range(kept - first):
-                ids[n + k] = ids[first + k]
-        n += kept - first
-        starts[m + 1] = n
-        first = stop
-    return n
+def _table(sharded: Sharded, message_ids: np.ndarray, found: Found) -> pa.Table:
+    """With scores where the index has something ranked, also if what was found has none."""
+    return matches_table(message_ids, found.ids, found.starts, _scores(found) if sharded.n_ranked else None)
 
 
 def _with_tokens(messages: pa.Table, tokens: pa.Array) -> pa.Table:
@@ -165,7 +148,7 @@ def route_table(sharded: Sharded, messages: pa.Table) -> tuple[dict[int, pa.Tabl
 
 def match_table(sharded: Sharded, shard: int, messages: pa.Table) -> pa.Table:
     """What this shard has to tell of messages that `route_table` sent it: over all shards each pair once."""
-    return pa.concat_tables([MATCHES_SCHEMA.empty_table(), *match_parts(sharded, shard, messages)])
+    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_parts(sharded, shard, messages)])
 
 
 def match_parts(sharded: Sharded, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
@@ -177,10 +160,9 @@ def match_parts(sharded: Sharded, shard: int, messages: pa.Table) -> Iterator[pa
     visits = Visits(starts, values.to_numpy(zero_copy_only=False).astype(np.int32))
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
-        found = index.matcher.match(part)
+        found = index.match_batch(part)
         here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
-        found = _told(sharded, shard, here, found)
-        yield matches_table(part.ids, found.ids, found.starts)
+        yield _table(sharded, part.ids, _told(sharded, shard, here, found))
 
 
 def _told(sharded: Sharded, shard: int, visits: Visits, found: Found) -> Found:
@@ -188,4 +170,5 @@ def _told(sharded: Sharded, shard: int, visits: Visits, found: Found) -> Found:
         return found
     keep = np.empty(len(found.ids), np.bool_)
     tells(shard, shard_copies(sharded, shard), visits, found.starts, found.ids, keep)
-    return Found(found.ids[keep], starts_of(keep)[found.starts])
+    scores = None if found.scores is None else found.scores[keep]
+    return Found(found.ids[keep], starts_of(keep)[found.starts], scores)

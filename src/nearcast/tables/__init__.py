@@ -7,7 +7,7 @@ from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
 from nearcast.tables.subscriptions import Subscriptions, read_subscriptions
-from nearcast.tables.weights import idf_weights, read_weights
+from nearcast.tables.weights import idf, idf_weights, read_weights, wanted_by
 
 __all__ = [
     "MATCHES_SCHEMA",
@@ -17,10 +17,12 @@ __all__ = [
     "OnBad",
     "Subscriptions",
     "as_arrow",
+    "idf",
     "idf_weights",
     "matches_table",
     "read_messages",
     "read_subscriptions",
     "read_weights",
+    "wanted_by",
     "write_table",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from nearcast.tables.faults import Faults
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscriptions import Subscriptions
 from nearcast.text.vocabulary import Vocabulary
+from nearcast.text.vocabulary_file import MAGIC
 
 
 def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
-    """float64[len(vocabulary)]: the weights of a table (token, weight) or of another vocabulary, whose tokens join this
-    one. Tokens without a weight have the largest, or 1 where there is none.
+    """float64[len(vocabulary)]: the weights of a table (token, weight) or of another vocabulary, or of the file of
+    either, whose tokens join this one. Tokens without a weight have the largest, or 1 where there is none.
     """
+    source = _opened(source)
     if isinstance(source, Vocabulary):
         if len(source) and not source.n_documents:
             raise InvalidInput("this vocabulary has counted no documents, so its tokens have no weights")
@@ -31,6 +34,15 @@ def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
     by_term = np.full(len(vocabulary), weights.max() if len(weights) else 1.0)
     by_term[terms] = weights
     return by_term
+
+
+def _opened(source: Any) -> Any:
+    """A saved vocabulary is told by its first bytes; anything else is a table."""
+    if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
+        return source
+    with open(source, "rb") as file:
+        is_vocabulary = file.read(len(MAGIC)) == MAGIC
+    return Vocabulary.open(source) if is_vocabulary else source
 
 
 def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
@@ -67,11 +79,18 @@ def _find_repeats(tokens: pa.Array, faults: Faults) -> None:
 
 
 def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:
-    """float64[n_terms]: ln(1 + N / df) over these subscriptions, of all kinds; df counts those that want the token, a
-    NOT does not. Tokens that none wants have the largest.
-    """
-    counts = _frequencies(read.rows, n_terms) + _frequencies(read.ranks.rows, n_terms)
-    weights = np.log1p(len(read.ids) / np.maximum(counts, 1))
+    """float64[n_terms]: ln(1 + N / df) over these subscriptions, of all kinds."""
+    return idf(wanted_by(read, n_terms), len(read.ids))
+
+
+def wanted_by(read: Subscriptions, n_terms: int) -> np.ndarray:
+    """int64[n_terms]: how many of these subscriptions want each token; a NOT does not."""
+    return np.asarray(_frequencies(read.rows, n_terms) + _frequencies(read.ranks.rows, n_terms))
+
+
+def idf(counts: np.ndarray, n_subscriptions: int) -> np.ndarray:
+    """float64[n_terms]: ln(1 + N / df); tokens that none wants have the largest."""
+    weights = np.log1p(n_subscriptions / np.maximum(counts, 1))
     largest = weights[counts > 0].max() if counts.any() else 1.0
     return np.asarray(np.where(counts > 0, weights, largest))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import nearcast.indexes  # noqa: F401  registers every method
 from changing_world import World, expect_right
@@ -33,6 +32,7 @@ from nearcast.matching.quadtree.search import visited_nodes
 from nearcast.matching.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.matching.store import RowStore
 from quad_soundness import cells_at, cells_of, expect_sound, span_of_box
+from quad_steps import MESSAGES, STEPS
 
 DEEP = [
     "pt-quadtree tau_num=2 copies=4",
@@ -50,19 +50,6 @@ def expect_sound_method(matcher: Matcher) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound(tree_of(matcher), matcher.store, rows, {row: row for row in rows})
-
-
-SIDES = st.sampled_from([-2.0, 0.0, 0.125, 0.25, 0.26, 0.5, 0.75, 1.0, 3.0])
-BOXES = st.tuples(SIDES, SIDES, SIDES, SIDES).map(
-    lambda b: (min(b[0], b[2]), min(b[1], b[3]), max(b[0], b[2]), max(b[1], b[3]))
-)
-TERMS = st.sets(st.integers(0, 4), min_size=1, max_size=3).map(sorted)
-STEPS = st.lists(st.tuples(st.integers(0, 11), st.none() | st.tuples(TERMS, BOXES)), min_size=1, max_size=25)
-MESSAGES = [
-    Message(terms, box)
-    for terms in ([0, 1], [2, 3, 4], [0, 1, 2, 3, 4])
-    for box in (point(0.25, 0.5), point(0.5, 0.5), point(-1.0, 2.0), (0.25, 0.25, 0.5, 0.5), EVERYWHERE)
-]
 
 
 @pytest.mark.parametrize("method", DEEP)

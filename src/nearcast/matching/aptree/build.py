@@ -11,11 +11,13 @@ from nearcast.matching.aptree.nodes import (
     ACROSS,
     BY_PLACE,
     BY_WORDS,
+    CHILD,
     COUNT,
     DOWN,
     DUMMY,
     EDGES,
     FIRST,
+    HIGH,
     K_NODE,
     KIND,
     LEAF,
@@ -89,8 +91,8 @@ class Builder:
         head[USED_CUTS] += n
         is_single = cuts.lows == cuts.highs
         part = slice(first, first + n)
-        shape.lows[part], shape.highs[part] = cuts.lows, cuts.highs
-        shape.kids[part] = 2 * np.arange(child, child + n) + is_single
+        shape.lows[part], shape.kids[part, HIGH] = cuts.lows, cuts.highs
+        shape.kids[part, CHILD] = 2 * np.arange(child, child + n) + is_single
         level = shape.nodes[node, LEVEL]
         shape.nodes[node, [KIND, LEVEL, FIRST, COUNT, ROOM, EDGES]] = K_NODE, cuts.level, first, n, n, level
         self._add_children(node, np.diff(starts), 1.0)

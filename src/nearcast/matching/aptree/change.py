@@ -6,9 +6,10 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
-from nearcast.matching.aptree.entries import copy_entry, write_entry
+from nearcast.matching.aptree.entries import ROW, copy_entry, write_entry
 from nearcast.matching.aptree.nodes import (
     ACROSS,
+    CHILD,
     COUNT,
     DEAD,
     DOWN,
@@ -33,15 +34,15 @@ from nearcast.matching.aptree.route import gather_path
 
 @kernel
 def insert_items(shape, facts, rows, done, limits, path):  # type: ignore[no-untyped-def]
-    """Insert items from `done` on until room runs out: return how many are done, how many entries the next one needs,
-    and the leaves that have become too large. `path` is scratch; where the next item needs none, it is too short.
+    """Insert items from `done` on until room runs out: return how many are done, how many entries the next one needs or
+    what else lacks (see gather_path), and the leaves that have become too large. `path` is scratch.
     """
     large = np.empty(64, np.int32)
     n_large = 0
     for item in range(done, len(rows.rows)):
         n = gather_path(shape, facts, rows, item, limits, path)
-        needed = 0 if n < 0 else _entries_needed(shape, path, n)
-        if n < 0 or facts.head[USED_ENTRIES] + needed > len(shape.pivots):
+        needed = n if n < 0 else _entries_needed(shape, path, n)
+        if n < 0 or facts.head[USED_ENTRIES] + needed > len(shape.entries):
             return item, needed, large[:n_large].copy()
         for k in range(n):
             node = path[k]
@@ -87,7 +88,7 @@ def _append(shape, facts, leaf, rows, item):  # type: ignore[no-untyped-def]
 
 @kernel
 def remove_items(shape, facts, rows, least, limits, path):  # type: ignore[no-untyped-def]
-    """Remove items that are in the tree, until `path` is too short for one: return how many are done, and the inner
+    """Remove items that are in the tree, until something lacks: return how many are done, what lacks, and the inner
     nodes that have come down to `least` rows.
     """
     small = np.empty(64, np.int32)
@@ -95,7 +96,7 @@ def remove_items(shape, facts, rows, least, limits, path):  # type: ignore[no-un
     for item in range(len(rows.rows)):
         n = gather_path(shape, facts, rows, item, limits, path)
         if n < 0:
-            return item, small[:n_small].copy()
+            return item, n, small[:n_small].copy()
         for k in range(n):
             node = path[k]
             shape.nodes[node, WEIGHT] -= 1
@@ -105,7 +106,7 @@ def remove_items(shape, facts, rows, least, limits, path):  # type: ignore[no-un
                 small = with_room(small, n_small, 1)
                 small[n_small] = node
                 n_small += 1
-    return len(rows.rows), small[:n_small].copy()
+    return len(rows.rows), 0, small[:n_small].copy()
 
 
 @kernel
@@ -114,7 +115,7 @@ def _take_out(shape, leaf, row):  # type: ignore[no-untyped-def]
     line = shape.nodes[leaf]
     last = line[FIRST] + line[COUNT] - 1
     at = line[FIRST]
-    while at < last and shape.rests[at, 0] != row:
+    while at < last and shape.entries[at, ROW] != row:
         at += 1
     copy_entry(shape, last, shape, at)
     line[COUNT] -= 1
@@ -136,23 +137,30 @@ def emptied(shape, facts, top):  # type: ignore[no-untyped-def]
         if line[KIND] == LEAF:
             rows = with_room(rows, n, line[COUNT])
             for k in range(line[COUNT]):
-                rows[n + k] = shape.rests[line[FIRST] + k, 0]
+                rows[n + k] = shape.entries[line[FIRST] + k, ROW]
             n += line[COUNT]
         else:
-            children = line[COUNT] if line[KIND] == K_NODE else line[ACROSS] * line[DOWN]
-            queue = with_room(queue, end, children + 1)
-            end = _push_children(shape, node, queue, end)
+            queue = with_room(queue, end, children_of(shape, node))
+            end = push_children(shape, node, queue, end)
         _let_go(facts.head, line)
     facts.head[DEAD + USED_NODES] += end - 1  # all but the top
     return rows[:n].copy()
 
 
 @kernel
-def _push_children(shape, node, queue, end):  # type: ignore[no-untyped-def]
+def children_of(shape, node):  # type: ignore[no-untyped-def]
+    """How many children an inner node has at most."""
+    line = shape.nodes[node]
+    return 1 + (line[COUNT] if line[KIND] == K_NODE else line[ACROSS] * line[DOWN])
+
+
+@kernel
+def push_children(shape, node, queue, end):  # type: ignore[no-untyped-def]
+    """Write the children of an inner node to queue[end:]; return the new end."""
     line = shape.nodes[node]
     if line[KIND] == K_NODE:
         for k in range(line[FIRST], line[FIRST] + line[COUNT]):
-            queue[end] = shape.kids[k] >> 1
+            queue[end] = shape.kids[k, CHILD] >> 1
             end += 1
     else:
         for k in range(line[FIRST], line[FIRST] + line[ACROSS] * line[DOWN]):

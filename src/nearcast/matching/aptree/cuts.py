@@ -11,7 +11,7 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 
 DP_LIMIT = 4096  # terms; more are first put into so many groups of even weight: f x 4096^2 / 2 steps take 2 s
-_SWEEPS = 4
+_SWEEPS = 8
 
 
 @kernel
@@ -30,12 +30,17 @@ def distinct_keys(keys, chances, out_values, out_rows, out_chances):  # type: ig
 
 
 @kernel
-def even_bounds(rows, bounds):  # type: ignore[no-untyped-def]
-    """bounds[i] is where cut i starts, in terms: cuts of about as many rows each, none empty."""
+def even_bounds(rows, chances, bounds):  # type: ignore[no-untyped-def]
+    """bounds[i] is where cut i starts, in terms: cuts of about as large a share of rows and chances each, none empty.
+
+    Where chances follow the rows, that is as many rows each. Where they do not, even rows alone are a bad start: once
+    the cuts found from there cost 2.8 times the cheapest ones.
+    """
     n, cuts = len(rows) - 1, len(bounds) - 1
     bounds[0], bounds[cuts] = 0, n
+    shares = rows / rows[n] + chances / max(chances[n], 1e-300)
     for i in range(1, cuts):
-        at = np.searchsorted(rows, rows[n] * i // cuts)
+        at = np.searchsorted(shares, shares[n] * i / cuts)
         bounds[i] = min(max(at, bounds[i - 1] + 1), n - (cuts - i))
 
 
@@ -55,7 +60,7 @@ def cost_of(rows, chances, bounds):  # type: ignore[no-untyped-def]
 @kernel
 def heuristic_bounds(rows, chances, bounds):  # type: ignore[no-untyped-def]
     """From even cuts on, each border goes to the best place between its neighbours, until none moves."""
-    even_bounds(rows, bounds)
+    even_bounds(rows, chances, bounds)
     for _ in range(_SWEEPS):
         moved = False
         for i in range(1, len(bounds) - 1):
@@ -104,7 +109,7 @@ def keyword_bounds(rows: np.ndarray, chances: np.ndarray, cuts: int, optimal: bo
         optimal_bounds(rows, chances, bounds)
     else:
         groups = np.empty(max(DP_LIMIT, cuts) + 1, np.int64)
-        even_bounds(rows, groups)
+        even_bounds(rows, chances, groups)
         optimal_bounds(rows[groups], chances[groups], bounds)
         bounds = groups[bounds]
     return bounds

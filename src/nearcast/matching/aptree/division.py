@@ -28,6 +28,8 @@ class Settings(NamedTuple):
     partition: str = "hr"
     priority: str = "cost"
     copies: float = 4.0
+    theta_kl: float = 0.001
+    rebuild: bool = True
 
     def check(self) -> None:
         if not _is_whole(self.f) or self.f < 2:
@@ -40,6 +42,10 @@ class Settings(NamedTuple):
             raise InvalidInput(f"partition is one of {', '.join(PARTITIONS)}; it is {self.partition!r}")
         if self.priority not in PRIORITIES:
             raise InvalidInput(f"priority is one of {', '.join(PRIORITIES)}; it is {self.priority!r}")
+        if not self.theta_kl >= 0:
+            raise InvalidInput(f"theta_kl, the divergence that a node may have, is 0 or more; it is {self.theta_kl!r}")
+        if not isinstance(self.rebuild, bool):
+            raise InvalidInput(f"rebuild is true or false; it is {self.rebuild!r}")
         if not self.copies >= 1:
             raise InvalidInput(f"copies, of a row on average, are 1 or more; they are {self.copies!r}")
 

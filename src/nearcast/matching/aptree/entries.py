@@ -9,25 +9,26 @@ from __future__ import annotations
 from nearcast.arrays.jit import kernel
 from nearcast.matching.postings import rounded_down
 
+# A line of `entries`: the row's rarest rank; the row; its second rarest rank; its third, as ~rank where it has more
+# terms; and its box, xmin, ymin, xmax, ymax, to be read in `sides`. Two lines to a line of the cache.
+PIVOT, ROW, SECOND, THIRD, XMIN, YMIN, XMAX, YMAX = range(8)
+
 
 @kernel
 def write_entry(shape, at, rows, item):  # type: ignore[no-untyped-def]
     """Entry `at` becomes that of an item of ranked rows. A term that it lacks is stood for by one that it has."""
     first, last = rows.starts[item], rows.starts[item + 1] - 1
     second, third = max(first, last - 1), max(first, last - 2)
-    shape.pivots[at] = rows.ranks[last]
-    shape.rests[at, 0] = rows.rows[item]
-    shape.rests[at, 1] = rows.ranks[second]
-    shape.rests[at, 2] = ~rows.ranks[third] if last - first > 2 else rows.ranks[third]
-    box = rows.boxes[item]
-    for k in range(2):
-        shape.boxes[at, k] = rounded_down(box[k])
-        shape.boxes[at, k + 2] = -rounded_down(-box[k + 2])
+    entry, sides, box = shape.entries[at], shape.sides[at], rows.boxes[item]
+    entry[PIVOT] = rows.ranks[last]
+    entry[ROW] = rows.rows[item]
+    entry[SECOND] = rows.ranks[second]
+    entry[THIRD] = ~rows.ranks[third] if last - first > 2 else rows.ranks[third]
+    sides[XMIN], sides[YMIN] = rounded_down(box[0]), rounded_down(box[1])
+    sides[XMAX], sides[YMAX] = -rounded_down(-box[2]), -rounded_down(-box[3])
 
 
 @kernel
 def copy_entry(shape, source, into, target):  # type: ignore[no-untyped-def]
     """An entry of one tree becomes one of the same or another."""
-    into.pivots[target] = shape.pivots[source]
-    into.rests[target] = shape.rests[source]
-    into.boxes[target] = shape.boxes[source]
+    into.entries[target] = shape.entries[source]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,30 @@ from nearcast.geo.space import Space
 from nearcast.matching.aptree.build import Builder
 from nearcast.matching.aptree.change import emptied, insert_items, remove_items
 from nearcast.matching.aptree.division import Divider, Settings
+from nearcast.matching.aptree.drift import drifted
 from nearcast.matching.aptree.expected import Expected, few_of
-from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS, DUMMY, KIND, LEAF, NONE, ROOT, USED_NODES, Tree
+from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS, DUMMY, KIND, LEAF, NONE, ROOT, USED_NODES, WEIGHT, Tree
 from nearcast.matching.aptree.pack import is_loose, packed
 from nearcast.matching.aptree.ranks import Ranks
+from nearcast.matching.aptree.route import OUT_TOO_SHORT, TREE_TOO_FULL
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
 
 _PATH = 256
+_LOOK = 32  # the tree is looked over for drift whenever one row in so many has changed
+_WORK = 8  # rows that may be built anew for each row that has changed: what drift costs is bounded by that
+_SHARE = 1000  # of the rows, one in so many is the least that a node built anew for drift must have
+
+
+class Upkeep(NamedTuple):
+    """What was done to keep the tree in shape since it was made."""
+
+    splits: int = 0  # leaves that were divided, or found to be as good as they are
+    collapses: int = 0  # nodes that became leaves again
+    rebuilds: int = 0  # nodes built anew for drift
+    rebuilt_rows: int = 0  # rows below those
+    changed: int = 0  # rows that came or went since the last look
+    credit: int = 0  # rows that may be built anew
 
 
 class TreeKeeper:
@@ -30,6 +46,7 @@ class TreeKeeper:
         self._space = space
         self._settings = settings
         self.sample: MessageBatch | None = None
+        self.done = Upkeep()
         self._path = np.empty(_PATH, np.int32)
         self.start(np.zeros(0, np.int32))
 
@@ -85,36 +102,71 @@ class TreeKeeper:
             if done == len(rows):
                 break
             self._make_room(needed)
-        for node in np.concatenate(large).tolist():
+        divided = np.concatenate(large).tolist()
+        for node in divided:
             self.rebuild(node)
-        self._tidy()
+        self.done = self.done._replace(splits=self.done.splits + len(divided))
+        self._tidy(len(rows))
 
-    def _make_room(self, entries: int) -> None:
-        """For one more row: it needs entries, or more of everything else."""
-        if entries == 0:
+    def _make_room(self, needed: int) -> None:
+        """For one more row: for so many entries, or for what lacks."""
+        if needed == OUT_TOO_SHORT:
             self._path = np.empty(2 * len(self._path), np.int32)
+        elif needed == TREE_TOO_FULL:
             self.tree.reserve(nodes=len(self._path), cuts=2 * self._settings.f + 4)
         else:
-            self.tree.reserve(entries=entries)
+            self.tree.reserve(entries=needed)
 
     def remove(self, rows: np.ndarray) -> None:
-        least = self._settings.theta_p // 2
-        small = []
+        least, changed = self._settings.theta_p // 2, len(rows)
+        small = [rows[:0]]
         while len(rows):
             ranked = self.ranks.of_rows(self._store, rows)
-            done, more = remove_items(self.tree.shape, self.tree.facts, ranked, least, self._limits, self._path)
+            shape, facts = self.tree.shape, self.tree.facts
+            done, lacking, more = remove_items(shape, facts, ranked, least, self._limits, self._path)
             small.append(more)
             rows = rows[done:]
             if len(rows):
-                self._make_room(0)
-        for node in np.concatenate(small).tolist() if small else []:
+                self._make_room(lacking)
+        collapsed = 0
+        for node in np.concatenate(small).tolist():
             if self.tree.shape.nodes[node, KIND] != LEAF:
                 self.rebuild(node)
-        self._tidy()
+                collapsed += 1
+        self.done = self.done._replace(collapses=self.done.collapses + collapsed)
+        self._tidy(changed)
 
-    def _tidy(self) -> None:
+    def _tidy(self, changed: int) -> None:
+        """After so many rows have changed."""
+        if self._settings.rebuild:
+            self._follow_drift(changed)
         if is_loose(self.tree):
             self.tree = packed(self.tree)
+
+    def _follow_drift(self, changed: int) -> None:
+        """Build nodes anew that no longer fit, within the work that the changes since the build allow."""
+        n = int(self.tree.shape.nodes[ROOT, WEIGHT])
+        changed += self.done.changed
+        if _LOOK * changed < n:
+            self.done = self.done._replace(changed=changed)
+            return
+        credit = min(self.done.credit + _WORK * changed, n)
+        least = max(n // _SHARE, self._settings.theta_p + 1)
+        nodes = drifted(self.tree.shape, self.tree.facts, least, self._settings.theta_kl, credit).tolist()
+        if nodes:
+            self._learn()
+        rows = sum(self._rebuild_all() if node == ROOT else self.rebuild(node) for node in nodes)
+        self.done = self.done._replace(
+            rebuilds=self.done.rebuilds + len(nodes),
+            rebuilt_rows=self.done.rebuilt_rows + rows,
+            changed=0,
+            credit=max(0, credit - rows),
+        )
+
+    def _rebuild_all(self) -> int:
+        rows = distinct(emptied(self.tree.shape, self.tree.facts, ROOT))
+        self.start(rows)
+        return len(rows)
 
     # -- files
 
@@ -126,11 +178,12 @@ class TreeKeeper:
         arrays = self.tree.state() | {"ranks": self.ranks.by_term, "chances": self.expected.chances}
         if self.sample is not None:
             arrays |= {f"expected_{name}": array for name, array in self.sample._asdict().items()}
-        return arrays, {"ranks": self.ranks.count}
+        return arrays, {"ranks": self.ranks.count, "upkeep": self.done._asdict()}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         self.tree.restore(arrays)
         self.ranks.by_term, self.ranks.count = arrays["ranks"], header["ranks"]
+        self.done = Upkeep(**header["upkeep"])
         if "expected_ids" in arrays:
             self.sample = MessageBatch(*(arrays[f"expected_{name}"] for name in MessageBatch._fields))
         self._learn()

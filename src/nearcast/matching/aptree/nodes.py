@@ -23,6 +23,7 @@ LEAF, K_NODE, S_NODE = 0, 1, 2
 # LEVEL is which of a row's terms comes next; a k-node cuts by that one, and keeps in EDGES what it was as a leaf.
 KIND, LEVEL, FIRST, COUNT, ROOM, DUMMY, EDGES, WEIGHT = range(8)
 ACROSS, DOWN = COUNT, ROOM
+HIGH, CHILD = 0, 1  # of `kids`
 BY_WORDS, BY_PLACE = 1, 2  # flags: how a node may be divided
 # Counters in `head`: how much of each arena is in use, and how much of that is dead.
 USED_NODES, USED_CUTS, USED_CELLS, USED_EDGES, USED_ENTRIES = range(5)
@@ -35,13 +36,11 @@ class Shape(NamedTuple):
 
     nodes: np.ndarray  # int32[nodes,8]
     lows: np.ndarray  # int32[cuts]  the least rank of a cut
-    highs: np.ndarray  # int32[cuts]  the greatest
-    kids: np.ndarray  # int32[cuts]  2 * child, + 1 where the child goes on with the next term of a row
+    kids: np.ndarray  # int32[cuts,2]  the greatest rank; 2 * child, + 1 where the child goes on with a row's next term
     cells: np.ndarray  # int32[cells]  child, or NONE; row by row from below
     edges: np.ndarray  # float64[edges]
-    pivots: np.ndarray  # int32[entries]  the rank of the row's rarest term
-    rests: np.ndarray  # int32[entries,3]  row; second rank; third rank, as ~rank where the row has more terms
-    boxes: np.ndarray  # float32[entries,4]  rounded outward
+    entries: np.ndarray  # int32[entries,8]  see entries.py
+    sides: np.ndarray  # float32[entries,8]  the same memory
 
 
 class Facts(NamedTuple):
@@ -62,13 +61,11 @@ class Tree:
         self.shape = Shape(
             np.zeros((0, 8), np.int32),
             np.zeros(0, np.int32),
-            np.zeros(0, np.int32),
-            np.zeros(0, np.int32),
+            np.zeros((0, 2), np.int32),
             np.zeros(0, np.int32),
             np.zeros(0),
-            np.zeros(0, np.int32),
-            np.zeros((0, 3), np.int32),
-            np.zeros((0, 4), np.float32),
+            np.zeros((0, 8), np.int32),
+            np.zeros((0, 8), np.float32),
         )
         self.facts = Facts(
             np.zeros(0, np.int32),
@@ -85,7 +82,21 @@ class Tree:
 
     @property
     def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in (*self.shape, *self.facts))
+        return sum(int(array.nbytes) for array in (*self.shape[:-1], *self.facts))
+
+    @property
+    def kinds(self) -> list[int]:
+        """How many leaves, k-nodes and s-nodes are alive. What is dead is an empty leaf."""
+        counts = np.bincount(self.shape.nodes[: self.head[USED_NODES], KIND], minlength=3)
+        counts[LEAF] -= self.head[DEAD + USED_NODES]
+        return list(counts.tolist())
+
+    @property
+    def copies(self) -> float:
+        """Entries for each row."""
+        nodes = self.shape.nodes[: self.head[USED_NODES]]
+        entries = int(nodes[nodes[:, KIND] == LEAF, COUNT].sum(dtype=np.int64))
+        return entries / max(1, int(nodes[ROOT, WEIGHT]))
 
     def reserve(self, nodes: int = 0, cuts: int = 0, cells: int = 0, edges: int = 0, entries: int = 0) -> None:
         """Room for so many more."""
@@ -93,16 +104,15 @@ class Tree:
         n = int(head[USED_NODES]) + nodes
         cut, cell = int(head[USED_CUTS]) + cuts, int(head[USED_CELLS]) + cells
         edge, entry = int(head[USED_EDGES]) + edges, int(head[USED_ENTRIES]) + entries
+        held = grown(shape.entries, entry)
         self.shape = Shape(
             grown(shape.nodes, n),
             grown(shape.lows, cut),
-            grown(shape.highs, cut),
             grown(shape.kids, cut),
             grown(shape.cells, cell),
             grown(shape.edges, edge),
-            grown(shape.pivots, entry),
-            grown(shape.rests, entry),
-            grown(shape.boxes, entry),
+            held,
+            held.view(np.float32),
         )
         self.facts = Facts(
             grown(facts.built, n),
@@ -116,12 +126,14 @@ class Tree:
     def state(self) -> dict[str, np.ndarray]:
         used = self.head[:DEAD].tolist()
         n, cuts, cells, edges, entries = used
-        sizes = [n, cuts, cuts, cuts, cells, edges, entries, entries, entries, n, n, n, n, n, HEAD]
+        sizes = [n, cuts, cuts, cells, edges, entries, n, n, n, n, n, HEAD]
         arrays = {**self.shape._asdict(), **self.facts._asdict()}
+        del arrays["sides"]
         return {f"tree_{name}": array[:size] for (name, array), size in zip(arrays.items(), sizes, strict=True)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.shape = Shape(*(arrays[f"tree_{name}"] for name in Shape._fields))
+        held = {name: arrays[f"tree_{name}"] for name in Shape._fields if name != "sides"}
+        self.shape = Shape(**held, sides=held["entries"].view(np.float32))
         self.facts = Facts(*(arrays[f"tree_{name}"] for name in Facts._fields))
 
 
@@ -158,14 +170,19 @@ def column_of(edges, first, count, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def columns_of(shape, node, box):  # type: ignore[no-untyped-def]
+def columns_of(nodes, edges, node, box):  # type: ignore[no-untyped-def]
     """The first and last column, and the first and last row, of the cells that a box overlaps."""
-    edges, at = shape.edges, shape.nodes[node, EDGES]
-    across, down = shape.nodes[node, ACROSS] - 1, shape.nodes[node, DOWN] - 1
+    at, across, down = nodes[node, EDGES], nodes[node, ACROSS] - 1, nodes[node, DOWN] - 1
     left, below = column_of(edges, at, across, box[0]), column_of(edges, at + across, down, box[1])
     right = left if box[2] == box[0] else column_of(edges, at, across, box[2])
     above = below if box[3] == box[1] else column_of(edges, at + across, down, box[3])
     return left, right, below, above
+
+
+@kernel
+def cells_in(columns):  # type: ignore[no-untyped-def]
+    """How many cells those are."""
+    return (columns[1] - columns[0] + 1) * (columns[3] - columns[2] + 1)
 
 
 @kernel

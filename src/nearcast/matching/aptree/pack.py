@@ -8,12 +8,14 @@ from nearcast.arrays.jit import kernel
 from nearcast.matching.aptree.entries import copy_entry
 from nearcast.matching.aptree.nodes import (
     ACROSS,
+    CHILD,
     COUNT,
     DEAD,
     DOWN,
     DUMMY,
     EDGES,
     FIRST,
+    HIGH,
     K_NODE,
     KIND,
     LEAF,
@@ -85,9 +87,9 @@ def _copy_cuts(old, new, made, line, end):  # type: ignore[no-untyped-def]
     target = head[USED_CUTS]
     for k in range(line[COUNT]):
         source = line[FIRST] + k
-        new.lows[target + k], new.highs[target + k] = old.lows[source], old.highs[source]
-        order[end] = old.kids[source] >> 1
-        new.kids[target + k] = 2 * end + (old.kids[source] & 1)
+        new.lows[target + k], new.kids[target + k, HIGH] = old.lows[source], old.kids[source, HIGH]
+        order[end] = old.kids[source, CHILD] >> 1
+        new.kids[target + k, CHILD] = 2 * end + (old.kids[source, CHILD] & 1)
         end += 1
     line[FIRST] = target
     head[USED_CUTS] += line[ROOM]

@@ -7,12 +7,14 @@ from nearcast.matching.aptree.nodes import (
     ACROSS,
     BY_PLACE,
     BY_WORDS,
+    CHILD,
     COUNT,
     DEAD,
     DOWN,
     DUMMY,
     EDGES,
     FIRST,
+    HIGH,
     K_NODE,
     KIND,
     LEAF,
@@ -24,17 +26,20 @@ from nearcast.matching.aptree.nodes import (
     USED_NODES,
     WEIGHT,
     add_leaf,
+    cells_in,
     columns_of,
     covers,
 )
+
+OUT_TOO_SHORT, TREE_TOO_FULL = -1, -2
 
 
 @kernel
 def gather_path(shape, facts, rows, item, limits, out):  # type: ignore[no-untyped-def]
     """Write all nodes that hold an item, or are to hold it, to `out`, parents first; return how many.
 
-    `limits` are (the most cuts of a node, the most entries of a new leaf). Return -1 where room has run out, of `out`,
-    of nodes or of cuts: what was made so far is empty, and found again the next time.
+    `limits` are (the most cuts of a node, the most entries of a new leaf). Return OUT_TOO_SHORT, or TREE_TOO_FULL where
+    there is no room for more nodes or cuts: what was made so far is empty, and found again the next time.
     """
     box = rows.boxes[item]
     out[0] = ROOT
@@ -48,15 +53,16 @@ def gather_path(shape, facts, rows, item, limits, out):  # type: ignore[no-untyp
         if kind == K_NODE:
             first = rows.starts[item] + shape.nodes[node, LEVEL]
             rank = rows.ranks[first] if first < rows.starts[item + 1] else 0
-            child = _child_by_rank(shape, facts, node, rank, limits) if n < len(out) else NONE
-            if child == NONE:
-                return -1
-            out[n] = child
+            if n == len(out):
+                return OUT_TOO_SHORT
+            out[n] = _child_by_rank(shape, facts, node, rank, limits)
+            if out[n] == NONE:
+                return TREE_TOO_FULL
             n += 1
         else:
             n = _gather_cells(shape, facts, (node, limits[1]), box, out, n)
             if n < 0:
-                return -1
+                return n
     return n
 
 
@@ -74,11 +80,11 @@ def _child_by_rank(shape, facts, node, rank, limits):  # type: ignore[no-untyped
         else:
             high = middle
     cut = low - 1  # the last one that begins at this rank or before
-    if cut < first or rank > shape.highs[cut]:
+    if cut < first or rank > shape.kids[cut, HIGH]:
         if count < limits[0]:
             return _open_cut(shape, facts, node, low, rank, limits[1])
         cut = _widened(shape, first, count, cut, rank)
-    return shape.kids[cut] >> 1
+    return shape.kids[cut, CHILD] >> 1
 
 
 @kernel
@@ -87,11 +93,11 @@ def _widened(shape, first, count, cut, rank):  # type: ignore[no-untyped-def]
     if cut < first:
         cut = first
     elif cut + 1 < first + count:
-        below, above = shape.kids[cut] >> 1, shape.kids[cut + 1] >> 1
+        below, above = shape.kids[cut, CHILD] >> 1, shape.kids[cut + 1, CHILD] >> 1
         if shape.nodes[above, WEIGHT] < shape.nodes[below, WEIGHT]:
             cut += 1
     shape.lows[cut] = min(shape.lows[cut], rank)
-    shape.highs[cut] = max(shape.highs[cut], rank)
+    shape.kids[cut, HIGH] = max(shape.kids[cut, HIGH], rank)
     return cut
 
 
@@ -113,8 +119,8 @@ def _open_cut(shape, facts, node, place, rank, limit):  # type: ignore[no-untype
     _move_cuts(shape, place, place + 1, line[FIRST] + line[COUNT] - place)
     line[COUNT] += 1
     child = add_leaf(shape, facts, node, line[LEVEL] + 1, limit)
-    shape.lows[place] = shape.highs[place] = rank
-    shape.kids[place] = 2 * child + 1
+    shape.lows[place] = shape.kids[place, HIGH] = rank
+    shape.kids[place, CHILD] = 2 * child + 1
     return child
 
 
@@ -123,8 +129,8 @@ def _move_cuts(shape, source, target, count):  # type: ignore[no-untyped-def]
     """From the last on, since they may be moved up by one."""
     for k in range(count - 1, -1, -1):
         shape.lows[target + k] = shape.lows[source + k]
-        shape.highs[target + k] = shape.highs[source + k]
-        shape.kids[target + k] = shape.kids[source + k]
+        shape.kids[target + k, HIGH] = shape.kids[source + k, HIGH]
+        shape.kids[target + k, CHILD] = shape.kids[source + k, CHILD]
 
 
 @kernel
@@ -139,18 +145,20 @@ def _dummy_of(shape, facts, node, flag, limit):  # type: ignore[no-untyped-def]
 
 @kernel
 def _gather_cells(shape, facts, which, box, out, n):  # type: ignore[no-untyped-def]
-    """The children of an s-node for a box; return the new n, or -1. `which` is the node and the limit of a new leaf."""
+    """The children of an s-node for a box; return the new n, or what lacks. `which` is the node, and the most entries
+    of a new leaf.
+    """
     node, limit = which
+    if n == len(out):
+        return OUT_TOO_SHORT
     if covers(box, facts.regions[node]):
-        child = _dummy_of(shape, facts, node, BY_WORDS, limit) if n < len(out) else NONE
-        if child == NONE:
-            return -1
-        out[n] = child
-        return n + 1
-    left, right, below, above = columns_of(shape, node, box)
-    paths = (right - left + 1) * (above - below + 1)
+        out[n] = _dummy_of(shape, facts, node, BY_WORDS, limit)
+        return TREE_TOO_FULL if out[n] == NONE else n + 1
+    columns = columns_of(shape.nodes, shape.edges, node, box)
+    left, right, below, above = columns
+    paths = cells_in(columns)
     if n + paths > len(out) or facts.head[USED_NODES] + paths > len(shape.nodes):
-        return -1
+        return OUT_TOO_SHORT if n + paths > len(out) else TREE_TOO_FULL
     for y in range(below, above + 1):
         for x in range(left, right + 1):
             cell = shape.nodes[node, FIRST] + y * shape.nodes[node, ACROSS] + x

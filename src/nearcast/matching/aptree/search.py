@@ -12,21 +12,28 @@ from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
+from nearcast.geo.boxes import boxes_overlap
+from nearcast.matching.aptree.entries import PIVOT, ROW, SECOND, THIRD, XMAX, XMIN, YMAX, YMIN
 from nearcast.matching.aptree.nodes import (
     ACROSS,
+    CHILD,
     COUNT,
     DUMMY,
+    EDGES,
     FIRST,
+    HIGH,
     K_NODE,
     KIND,
     LEAF,
     ROOT,
+    cells_in,
     columns_of,
 )
 from nearcast.matching.postings import rounded_down
-from nearcast.matching.predicate import box_overlaps
 
-_LINE = 8
+_LINE = 8  # numbers of a node or an entry
+_LOWS_A_LINE = 16  # of the cache
+_AHEAD = 10  # entries of a leaf that are asked for ahead: its mean size
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
@@ -43,16 +50,16 @@ def match_tree(shape, store, by_term, messages, scratch, starts):  # type: ignor
         box = messages.boxes[m]
         ranks = _ranked(by_term, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]], bits)
         queue, leaves, visited, n_leaves = _reach(shape, ranks, box, queue, leaves)
-        nodes += visited
-        first = n
+        entries = 0
         for k in range(0, n_leaves, 2):
-            out = with_room(out, n, leaves[k + 1] + 1)
-            n = _scan(shape, (leaves[k], leaves[k + 1]), (store, by_term), bits, box, out, n)
-            compared += leaves[k + 1]
+            entries += leaves[k + 1]
+        out = with_room(out, n, entries + 1)
+        stop = _scan(shape, leaves[:n_leaves], (store, by_term), bits, box, out, n)
         if box[0] != box[2] or box[1] != box[3]:
-            n = _each_once(out, first, n, seen)
+            stop = _each_once(out, n, stop, seen)
         for k in range(len(ranks)):
             bits[np.uint64(ranks[k]) >> _SIX] = 0
+        n, nodes, compared = stop, nodes + visited, compared + entries
         starts[m + 1] = n
     return out[:n].copy(), nodes, compared
 
@@ -82,72 +89,105 @@ def _has(bits, rank):  # type: ignore[no-untyped-def]
 def _reach(shape, ranks, box, queue, leaves):  # type: ignore[no-untyped-def]
     """All leaves to read, as (first entry, count); nodes visited; how much of `leaves` is used.
 
-    The queue holds (node, first of the message's ranks that counts below it).
+    The queue holds (node, first of the message's ranks that counts below it), level by level: the cuts of a level's
+    nodes are all asked for before the first is searched.
     """
-    nodes = shape.nodes
+    nodes, lows, kids, cells, edges = shape.nodes, shape.lows, shape.kids, shape.cells, shape.edges
+    entries = shape.entries
     queue[0], queue[1] = ROOT, 0
-    at, end, n = 0, 2, 0
-    while at < end:
-        node, start = queue[at], queue[at + 1]
-        at += 2
-        kind = nodes[node, KIND]
-        if kind == LEAF:
-            if nodes[node, COUNT] > 0:
-                leaves = with_room(leaves, n, 2)
-                leaves[n], leaves[n + 1] = nodes[node, FIRST], nodes[node, COUNT]
-                prefetch(shape.pivots, leaves[n])
-                n += 2
-            continue
-        if kind == K_NODE:
-            queue = with_room(queue, end, 2 * min(nodes[node, COUNT], len(ranks) - start) + 4)
-            end = _push_cuts(shape, node, ranks, start, queue, end)
-        else:
-            columns = columns_of(shape, node, box)
-            cells = (columns[1] - columns[0] + 1) * (columns[3] - columns[2] + 1)
-            queue = with_room(queue, end, 2 * cells + 4)
-            end = _push_cells(shape, node, columns, start, queue, end)
-        dummy = nodes[node, DUMMY]
-        if dummy >= 0:
-            prefetch(nodes, _LINE * dummy)
-            queue[end], queue[end + 1] = dummy, start
-            end += 2
+    first, end, n = 0, 2, 0
+    while first < end:
+        leaves = with_room(leaves, n, end - first)
+        n = _look_ahead(nodes, (entries, lows, edges), queue, (first, end), leaves, n)
+        stop = end
+        for at in range(first, stop, 2):
+            node, start = queue[at], queue[at + 1]
+            kind = nodes[node, KIND]
+            if kind == LEAF:
+                continue
+            if kind == K_NODE:
+                few = nodes[node, COUNT] < len(ranks) - start
+                queue = with_room(queue, end, 2 * (nodes[node, COUNT] if few else len(ranks) - start) + 4)
+                if few:
+                    end = _push_few_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
+                else:
+                    end = _push_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
+            else:
+                columns = columns_of(nodes, edges, node, box)
+                queue = with_room(queue, end, 2 * cells_in(columns) + 4)
+                end = _push_cells(nodes, cells, (node, start), columns, queue, end)
+            dummy = nodes[node, DUMMY]
+            if dummy >= 0:
+                prefetch(nodes, _LINE * dummy)
+                queue[end], queue[end + 1] = dummy, start
+                end += 2
+        first = stop
     return queue, leaves, end >> 1, n
 
 
 @kernel
-def _push_cuts(shape, node, ranks, start, queue, end):  # type: ignore[no-untyped-def]
-    """The children whose cut a rank hits, each once: by the ranks where they are fewer than the cuts, else by cuts."""
-    first = shape.nodes[node, FIRST]
-    stop = first + shape.nodes[node, COUNT]
-    if len(ranks) - start > stop - first:
-        i = start
-        for cut in range(first, stop):
-            i = _first_above(ranks, i, len(ranks), shape.lows[cut] - 1)
-            if i == len(ranks):
-                break
-            if ranks[i] <= shape.highs[cut]:
-                end = _push_kid(shape, cut, i, queue, end)
-        return end
-    i, after = start, first
+def _look_ahead(nodes, held, queue, span, leaves, n):  # type: ignore[no-untyped-def]
+    """Ask for what the waiting nodes hold; note the leaves among them. `held` is entries, lows and edges."""
+    entries, lows, edges = held
+    for at in range(span[0], span[1], 2):
+        node = queue[at]
+        kind, first, count = nodes[node, KIND], nodes[node, FIRST], nodes[node, COUNT]
+        if kind == LEAF:
+            if count > 0:
+                leaves[n], leaves[n + 1] = first, count
+                n += 2
+                for k in range(0, min(count, _AHEAD), 2):
+                    prefetch(entries, _LINE * (first + k))
+        elif kind == K_NODE:
+            for k in range(0, count, _LOWS_A_LINE):
+                prefetch(lows, first + k)
+        else:
+            prefetch(edges, nodes[node, EDGES])
+            prefetch(edges, nodes[node, EDGES] + _LINE)
+    return n
+
+
+@kernel
+def _push_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-untyped-def]
+    """The children whose cut a rank hits, each once. `which` is the node and where to start in the ranks.
+
+    Below a cut of a single term the rows go on with their next term, and so does the message.
+    """
+    lows, kids = cuts
+    node, i = which
+    first = nodes[node, FIRST]
+    stop = first + nodes[node, COUNT]
+    after = first
     while i < len(ranks):
-        after = _first_above(shape.lows, after, stop, ranks[i])
+        after = _first_above(lows, after, stop, ranks[i])
         cut = after - 1  # the last one that begins at this rank or before
-        if cut < first or ranks[i] > shape.highs[cut]:
-            i += 1
-            continue
-        end = _push_kid(shape, cut, i, queue, end)
-        while i < len(ranks) and ranks[i] <= shape.highs[cut]:
+        high = kids[cut, HIGH] if cut >= first else -1
+        if ranks[i] <= high:
+            kid = kids[cut, CHILD]
+            prefetch(nodes, _LINE * (kid >> 1))
+            queue[end], queue[end + 1] = kid >> 1, i + (kid & 1)
+            end += 2
+        i += 1
+        while i < len(ranks) and ranks[i] <= high:
             i += 1
     return end
 
 
-@inline_kernel
-def _push_kid(shape, cut, i, queue, end):  # type: ignore[no-untyped-def]
-    """Below a cut of a single term the rows go on with their next term, and so does the message."""
-    kid = shape.kids[cut]
-    queue[end], queue[end + 1] = kid >> 1, i + (kid & 1)
-    prefetch(shape.nodes, _LINE * (kid >> 1))
-    return end + 2
+@kernel
+def _push_few_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-untyped-def]
+    """The same, cut by cut: for nodes with fewer cuts than the message has ranks."""
+    lows, kids = cuts
+    node, i = which
+    for cut in range(nodes[node, FIRST], nodes[node, FIRST] + nodes[node, COUNT]):
+        i = _first_above(ranks, i, len(ranks), lows[cut] - 1)
+        if i == len(ranks):
+            break
+        if ranks[i] <= kids[cut, HIGH]:
+            kid = kids[cut, CHILD]
+            prefetch(nodes, _LINE * (kid >> 1))
+            queue[end], queue[end + 1] = kid >> 1, i + (kid & 1)
+            end += 2
+    return end
 
 
 @kernel
@@ -163,43 +203,48 @@ def _first_above(values, first, stop, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _push_cells(shape, node, columns, start, queue, end):  # type: ignore[no-untyped-def]
+def _push_cells(nodes, cells, which, columns, queue, end):  # type: ignore[no-untyped-def]
     """The children in these columns and rows."""
     left, right, below, above = columns
-    first, across = shape.nodes[node, FIRST], shape.nodes[node, ACROSS]
+    node, start = which
+    first, across = nodes[node, FIRST], nodes[node, ACROSS]
     for y in range(below, above + 1):
         for x in range(left, right + 1):
-            child = shape.cells[first + y * across + x]
+            child = cells[first + y * across + x]
             if child >= 0:
+                prefetch(nodes, _LINE * child)
                 queue[end], queue[end + 1] = child, start
-                prefetch(shape.nodes, _LINE * child)
                 end += 2
     return end
 
 
 @kernel
-def _scan(shape, span, held, bits, box, out, n):  # type: ignore[no-untyped-def]
-    """Write the rows of a leaf that hold to out[n:]; return the new n. `held` is the store and the ranks by term.
+def _scan(shape, leaves, held, bits, box, out, n):  # type: ignore[no-untyped-def]
+    """Write the rows of leaves that hold to out[n:], which has room for all; return the new n. `held` is the store and
+    the ranks by term.
 
-    The rarest term is tested first, without a branch: most entries end there.
+    The rarest term and the box are tested first, without a branch: no machine can foresee the outcome, and most
+    entries end there.
     """
-    first, count = span
-    pivots, boxes, rests = shape.pivots, shape.boxes, shape.rests
-    stop = n
-    for k in range(first, first + count):
-        out[stop] = k
-        stop += np.int64(_has(bits, pivots[k]))
+    entries, sides, exact = shape.entries, shape.sides, held[0].boxes
     xmin, ymin = -rounded_down(-box[0]), -rounded_down(-box[1])
     xmax, ymax = rounded_down(box[2]), rounded_down(box[3])
-    for j in range(n, stop):
-        k = out[j]
-        if boxes[k, 0] > xmax or boxes[k, 2] < xmin or boxes[k, 1] > ymax or boxes[k, 3] < ymin:
+    stop = np.uint64(n)  # unsigned: a signed index is tested for being negative
+    for at in range(0, len(leaves), 2):
+        for k in range(np.uint64(leaves[at]), np.uint64(leaves[at] + leaves[at + 1])):
+            overlaps = (sides[k, XMIN] <= xmax) & (sides[k, XMAX] >= xmin)
+            overlaps &= (sides[k, YMIN] <= ymax) & (sides[k, YMAX] >= ymin)
+            out[stop] = k
+            stop += _has(bits, entries[k, PIVOT]) & np.uint64(overlaps)
+    for j in range(np.uint64(n), stop):
+        k = np.uint64(out[j])
+        row, third = entries[k, ROW], entries[k, THIRD]
+        if _has(bits, entries[k, SECOND]) & _has(bits, third if third >= 0 else ~third) == 0:
             continue
-        row, third = rests[k, 0], rests[k, 2]
-        if _has(bits, rests[k, 1]) & _has(bits, third if third >= 0 else ~third) == 0:
+        is_sure = (sides[k, XMIN] < xmax) & (sides[k, XMAX] > xmin) & (sides[k, YMIN] < ymax) & (sides[k, YMAX] > ymin)
+        if not is_sure and not boxes_overlap(exact, row, box[0], box[1], box[2], box[3]):
             continue
-        is_sure = boxes[k, 0] < xmax and boxes[k, 2] > xmin and boxes[k, 1] < ymax and boxes[k, 3] > ymin
-        if (is_sure or box_overlaps(held[0], row, box)) and (third >= 0 or _has_all(held, row, bits)):
+        if third >= 0 or _has_all(held, row, bits):
             out[n] = row
             n += 1
     return n

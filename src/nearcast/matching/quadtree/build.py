@@ -14,7 +14,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.matching.quadtree.cells import FINEST, depths_of, in_quarter, row_spans
 from nearcast.matching.quadtree.lists import ListArrays, laid_out, write_entry
-from nearcast.matching.quadtree.nodes import NONE, NodeArrays, empty_nodes
+from nearcast.matching.quadtree.nodes import NONE, NodeArrays, root_nodes
 
 
 class _Level(NamedTuple):
@@ -39,15 +39,17 @@ Kept = tuple[np.ndarray, np.ndarray]
 """What stays in the lists of a level: positions among the rows, and how many of them each node has."""
 
 
-def build_nodes(boxes: np.ndarray, bounds: np.ndarray, settings: tuple[int, int, int]) -> tuple[NodeArrays, list[Kept]]:
-    """The nodes over these boxes, without lists; and for each level what goes into them."""
+def build_nodes(
+    boxes: np.ndarray, starts: np.ndarray, bounds: np.ndarray, settings: tuple[int, int, int]
+) -> tuple[NodeArrays, list[Kept]]:
+    """The nodes over these boxes, those of each root together, without lists; and what goes into these, by level."""
     tau_num, limit, copies = settings
     places = _Places(np.empty((len(boxes), 4), np.int32), np.empty(len(boxes), np.uint8))
     row_spans(bounds, boxes, places.spans)
     depths_of(places.spans, copies, limit, places.depths)
-    zero = np.zeros(1, np.int32)
-    whole = np.arange(len(boxes), dtype=np.int32), np.array([0, len(boxes)], np.int64)
-    level: _Level | None = _Level(0, zero, zero, np.full(1, NONE, np.int32), *whole)
+    n_roots, items = len(starts) - 1, np.arange(len(boxes), dtype=np.int32)
+    zeros, no_parents = np.zeros(n_roots, np.int32), np.full(n_roots, NONE, np.int32)
+    level: _Level | None = _Level(0, zeros, zeros, no_parents, items, starts)
     parts, kept, first = [], [], 0
     while level is not None:
         part, own, level = _divided(level, places, first, (tau_num, limit))
@@ -66,7 +68,7 @@ def _divided(
     movable = np.zeros(n, np.int32)
     cuts = np.zeros(n, np.bool_)
     _plan(level, places, rule, sizes, movable, cuts)
-    part = empty_nodes(n, np.zeros(4), (rule[0], 0, 0))
+    part = root_nodes(n, np.zeros(4), (rule[0], 0, 0))
     part.levels[:], part.xs[:], part.ys[:], part.parents[:] = level.level, level.xs, level.ys, level.parents
     cut = np.flatnonzero(cuts)
     part.children[cut] = first + n + 4 * np.arange(len(cut))

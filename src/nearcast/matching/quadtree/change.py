@@ -22,16 +22,16 @@ from nearcast.matching.quadtree.lists import (
     space_for_one,
     write_entry,
 )
-from nearcast.matching.quadtree.nodes import COPIES, LIMIT, NONE, ROOT, TAU_NUM, add_up, cut_in_four, drop_children
-from nearcast.matching.quadtree.pivots import enter, has_slots, leave
+from nearcast.matching.quadtree.nodes import COPIES, LIMIT, NONE, TAU_NUM, add_up, cut_in_four, drop_children
+from nearcast.matching.quadtree.pivots import enter, has_slots, leave, token_of
 
 
 @kernel
-def places_of(nodes, span):  # type: ignore[no-untyped-def]
-    """The nodes in whose lists a row of that span belongs."""
+def places_of(nodes, root, span):  # type: ignore[no-untyped-def]
+    """The nodes of a tree in whose lists a row of that span belongs."""
     depth = depth_of(span, nodes.head[COPIES], nodes.head[LIMIT])
     out, waiting = np.empty(nodes.head[COPIES], np.int32), np.empty(16, np.int32)
-    waiting[0] = ROOT
+    waiting[0] = root
     n, at, stop = 0, 0, 1
     while at < stop:
         node = waiting[at]
@@ -56,15 +56,16 @@ def _is_movable(nodes, node, span):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def insert_some(quad, held, rows, terms, done):  # type: ignore[no-untyped-def]
-    """Insert rows from `done` on, each with the term that its entries show, until room runs out or leaves are crowded;
-    return how many are done, the space that the next one takes, and the nodes of the last one if one is crowded.
+def insert_some(quad, held, rows, roots, terms, done):  # type: ignore[no-untyped-def]
+    """Insert rows from `done` on, each below its root and with the term that its entries show, until room runs out or
+    leaves are crowded; return how many are done, the space that the next one takes, and the nodes of the last one if
+    one is crowded.
     """
     nodes, lists = quad.nodes, quad.lists
     nowhere = np.empty(0, np.int32)
     for i in range(done, len(rows)):
         span = row_span(nodes.bounds, held.boxes[rows[i]])
-        places = places_of(nodes, span)
+        places = places_of(nodes, roots[i], span)
         space, crowded = 0, False
         for k in range(len(places)):
             space += space_for_one(lists, places[k])
@@ -85,7 +86,7 @@ def _add(quad, held, node, row, term):  # type: ignore[no-untyped-def]
     at = place_of(lists, node, held.numbers, number_of(held.numbers, row))
     write_entry(lists, open_gap(lists, node, at), row, term, held.boxes[row])
     add_up(nodes.entries, nodes.parents, node, 1)
-    enter(quad.table, quad.size, nodes.parents, node, held.tokens[row])
+    enter(quad.table, quad.size, nodes.parents, node, token_of(held.tokens, row))
 
 
 @kernel
@@ -136,7 +137,7 @@ def _are_parted(quad, held, leaf):  # type: ignore[no-untyped-def]
 def _hand_down(quad, held, node, at, span):  # type: ignore[no-untyped-def]
     """Move an entry of a node to its children, behind what they have; its old place is left for others."""
     nodes, lists = quad.nodes, quad.lists
-    token = held.tokens[lists.rows[at]]
+    token = token_of(held.tokens, lists.rows[at])
     for quarter in range(4):
         if in_quarter(span, nodes.levels[node], nodes.xs[node], nodes.ys[node], quarter):
             child = nodes.children[node] + quarter
@@ -149,14 +150,14 @@ def _hand_down(quad, held, node, at, span):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove_some(quad, held, rows, done):  # type: ignore[no-untyped-def]
+def remove_some(quad, held, rows, roots, done):  # type: ignore[no-untyped-def]
     """Remove rows from `done` on until quarters are thin; return how many are done, and the nodes of the last one if
     one of their parents has thin quarters.
     """
     nodes = quad.nodes
     for i in range(done, len(rows)):
         span = row_span(nodes.bounds, held.boxes[rows[i]])
-        places = places_of(nodes, span)
+        places = places_of(nodes, roots[i], span)
         thin = False
         for k in range(len(places)):
             _take(quad, held, places[k], rows[i], span)
@@ -171,7 +172,7 @@ def remove_some(quad, held, rows, done):  # type: ignore[no-untyped-def]
 def _take(quad, held, node, row, span):  # type: ignore[no-untyped-def]
     nodes, lists = quad.nodes, quad.lists
     close_gap(lists, node, place_of(lists, node, held.numbers, number_of(held.numbers, row)))
-    leave(quad.table, quad.size, nodes.parents, node, held.tokens[row])
+    leave(quad.table, quad.size, nodes.parents, node, token_of(held.tokens, row))
     add_up(nodes.entries, nodes.parents, node, -1)
     nodes.movable[node] -= _is_movable(nodes, node, span)
     if nodes.movable[node] < nodes.head[TAU_NUM]:
@@ -198,8 +199,8 @@ def join(quad, held, node):  # type: ignore[no-untyped-def]
             at = place_of(lists, node, numbers, number_of(numbers, row))
             if at == lists.offsets[node] + lists.counts[node] or lists.rows[at] != row:
                 copy_entries(lists, source, lists, open_gap(lists, node, at), 1)
-                enter(quad.table, quad.size, nodes.parents, node, held.tokens[row])
-            leave(quad.table, quad.size, nodes.parents, child, held.tokens[row])
+                enter(quad.table, quad.size, nodes.parents, node, token_of(held.tokens, row))
+            leave(quad.table, quad.size, nodes.parents, child, token_of(held.tokens, row))
         empty_list(lists, child)
     drop_children(nodes, node)
     nodes.movable[node] = lists.counts[node] - own

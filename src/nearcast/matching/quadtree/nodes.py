@@ -17,7 +17,9 @@ USED, N_FREE, TAU_NUM, LIMIT, COPIES = range(5)  # places in NodeArrays.head
 
 
 class NodeArrays(NamedTuple):
-    """By node, but for the last three. The root is node 0; children have four numbers in a row, used again later."""
+    """By node, but for the last three. The root is node 0, or there are many, each of a tree of its own; children have
+    four numbers in a row, which are used again.
+    """
 
     children: np.ndarray  # int32[n]  the first of four, or NONE in a leaf
     parents: np.ndarray  # int32[n]  NONE for the root
@@ -46,12 +48,12 @@ class Held(NamedTuple):
     """What a change has to know of rows, by row. The numbers give the order of lists; where there are none, rows do."""
 
     boxes: np.ndarray  # float64[n,4]
-    tokens: np.ndarray  # int32[n]  the pivotal token
+    tokens: np.ndarray  # int32[n]  the pivotal token; empty in a tree without tokens
     numbers: np.ndarray  # int64[n], or empty
 
 
-def empty_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> NodeArrays:
-    """Room for n nodes, of which the root is in use; settings are tau_num, the deepest level and copies."""
+def root_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> NodeArrays:
+    """n empty roots; settings are tau_num, the deepest level and copies."""
     return NodeArrays(
         np.full(n, NONE, np.int32),
         np.full(n, NONE, np.int32),
@@ -63,7 +65,7 @@ def empty_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> N
         np.zeros(n, np.int32),
         np.full(n, settings[0], np.int32),
         np.zeros(n, np.int32),
-        np.array([1, 0, *settings], np.int64),
+        np.array([n, 0, *settings], np.int64),
         bounds,
     )
 

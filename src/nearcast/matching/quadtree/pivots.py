@@ -14,6 +14,7 @@ from nearcast.arrays.intmap import ABSENT, find_slot, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.matching.quadtree.nodes import NONE
 from nearcast.matching.rtree.node_table import token_key
+from nearcast.matching.term_order import NO_TERM
 
 ENTRY = 8
 _CHILDREN = 7
@@ -32,8 +33,16 @@ def has_slots(table, size, extra):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def token_of(tokens, row):  # type: ignore[no-untyped-def]
+    """The pivotal token of a row; NO_TERM in a tree without tokens."""
+    return tokens[row] if len(tokens) > 0 else NO_TERM
+
+
+@kernel
 def enter(table, size, parents, node, token):  # type: ignore[no-untyped-def]
     """One entry more of a node's list stands with a token; above, only what is new is told. There are slots."""
+    if token == NO_TERM:
+        return
     by = ENTRY
     while node != NONE:
         key = token_key(node, token)
@@ -49,6 +58,8 @@ def enter(table, size, parents, node, token):  # type: ignore[no-untyped-def]
 @kernel
 def leave(table, size, parents, node, token):  # type: ignore[no-untyped-def]
     """One entry less."""
+    if token == NO_TERM:
+        return
     by = ENTRY
     while node != NONE:
         key = token_key(node, token)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import IntMap
 from nearcast.matching.quadtree.lists import with_arena
-from nearcast.matching.quadtree.nodes import GONE, N_FREE, NONE, USED, Quad
+from nearcast.matching.quadtree.nodes import GONE, N_FREE, NONE, TAU_NUM, USED, Quad
 
 
 def with_entries(quad: Quad, space: int, keys: int) -> Quad:
@@ -18,9 +20,26 @@ def with_entries(quad: Quad, space: int, keys: int) -> Quad:
 
 def with_four_nodes(quad: Quad) -> Quad:
     """The tree with numbers for four more nodes."""
+    return quad if quad.nodes.head[N_FREE] > 0 else with_nodes(quad, 4)
+
+
+def with_roots(quad: Quad, n: int) -> tuple[Quad, np.ndarray]:
+    """The trees and n more, empty ones; and the numbers of their roots."""
+    quad = with_nodes(quad, n)
+    nodes = quad.nodes
+    first = int(nodes.head[USED])
+    made = np.arange(first, first + n, dtype=np.int32)
+    nodes.levels[made] = nodes.xs[made] = nodes.ys[made] = 0
+    nodes.leaves[made], nodes.tries[made] = 1, nodes.head[TAU_NUM]
+    nodes.head[USED] += n
+    return quad, made
+
+
+def with_nodes(quad: Quad, n: int) -> Quad:
+    """The tree with room for n numbers that were never used."""
     nodes, lists = quad.nodes, quad.lists
-    needed = int(nodes.head[USED]) + 4
-    if nodes.head[N_FREE] > 0 or needed <= len(nodes.children):
+    needed = int(nodes.head[USED]) + n
+    if needed <= len(nodes.children):
         return quad
     more = nodes._replace(
         children=grown(nodes.children, needed, fill=NONE),

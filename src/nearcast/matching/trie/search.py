@@ -21,7 +21,7 @@ from nearcast.matching.trie.nodes import FIRST_CHILD, FIRST_ROW, N_CHILDREN, N_R
 from nearcast.model import Hits, MessageBatch, Work
 
 PROBES = {"tokens": 0, "trie": 1, "cost": 2}
-BY_TOKENS, BY_TRIE = 0, 1
+BY_TRIE, BY_COST = PROBES["trie"], PROBES["cost"]
 _AHEAD = 8
 STEP = 1.0  # a step of a binary search among children, in looks of a child at the table of tokens
 
@@ -127,6 +127,21 @@ def walk(held, ask, probe, found, stack):  # type: ignore[no-untyped-def]
     return (out, n, nodes, seen), stack
 
 
+@kernel
+def children_met(trie, node, n_tokens, ask, met):  # type: ignore[no-untyped-def]
+    """Write the children of a node that the message leads to and that overlap to `met`, by token, as the stack has
+    them; return it, larger where it had to be, and how many they are.
+    """
+    first, count = np.int64(trie.spans[node, FIRST_CHILD]), np.int64(trie.spans[node, N_CHILDREN])
+    met = with_room(met, 0, min(count, n_tokens))
+    run = trie.children[first : first + count]
+    if by_trie(BY_COST, n_tokens, count):
+        n = _probe_trie(run, ask.tokens, n_tokens, met, 0)
+    else:
+        n = _probe_tokens(run, ask.spots, met, 0)
+    return met, _drop_far((trie.records, trie.boxes, trie.children, trie.row_boxes), ask.box, met, 0, n)
+
+
 @inline_kernel
 def packed(node, n_tokens):  # type: ignore[no-untyped-def]
     return np.int64(node) << 32 | np.int64(n_tokens)
@@ -146,7 +161,7 @@ def surely(boxes, at, box):  # type: ignore[no-untyped-def]
 @kernel
 def by_trie(probe, n_tokens, n_children):  # type: ignore[no-untyped-def]
     """Whether to look the tokens up among the children, not the children among the tokens."""
-    if probe < 2:
+    if probe != BY_COST:
         return probe == BY_TRIE
     steps, left = 1.0, n_children
     while left > 1:

@@ -44,3 +44,20 @@ def _token_sets(store, places, rows, starts, out):  # type: ignore[no-untyped-de
         sort_in_place(out, first, starts[i + 1])
         for k in range(first, starts[i + 1]):
             out[k] = -out[k]
+
+
+def first_terms(store: RowStore, places: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The term of each row whose token comes first."""
+    out = np.empty(len(rows), np.int32)
+    _first_terms(store.arrays, places, rows, out)
+    return out
+
+
+@kernel
+def _first_terms(store, places, rows, out):  # type: ignore[no-untyped-def]
+    for i in range(len(rows)):
+        offset = store.offsets[rows[i]]
+        out[i] = store.terms[offset]
+        for k in range(offset + 1, offset + store.n_terms[rows[i]]):
+            if places[store.terms[k]] > places[out[i]]:
+                out[i] = store.terms[k]

@@ -1,7 +1,7 @@
 """A stand-in for a Spark session: the same tasks, one after another, in this process.
 
 Tables and results are the pipeline's own; only Spark is left out. Partitions, their numbers and their order are as
-Spark makes them, so that hundreds of small runs cost what one Spark job does.
+Spark makes them, so that hundreds of small runs cost what one Spark job does. For `nearcast warmup`, and for tests.
 """
 
 from __future__ import annotations
@@ -41,18 +41,10 @@ class Row(dict[str, Any]):
     __getattr__ = dict.__getitem__
 
 
-class NoRows:
-    """What any chain of calls over a table ends in, where the answer does not matter."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *args: [] if name == "collect" else self
-
-
 class OneProcess:
-    """Serves `build_sharded` and `match_batch`."""
+    """Serves `build_sharded` and `match_batch`, where a SparkSession is asked for."""
 
     sparkContext = SimpleNamespace(defaultParallelism=2)
-    read = NoRows()
 
     def range(self, first: int, stop: int, step: int, n_partitions: int) -> Frame:
         return Frame([[pa.record_batch({"id": pa.array([k])})] for k in range(first, stop)])

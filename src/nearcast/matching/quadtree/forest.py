@@ -1,0 +1,116 @@
+"""A quadtree for each term, over the rows whose rarest term it is. Most are one leaf, which is a plain list."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.growable import grown, with_room
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import distinct
+from nearcast.geo.space import Space
+from nearcast.matching.predicate import mark_terms
+from nearcast.matching.quadtree.cells import in_cell, span_of
+from nearcast.matching.quadtree.growth import QuadOptions, Quadtrees
+from nearcast.matching.quadtree.nodes import NONE, Held
+from nearcast.matching.quadtree.room import with_roots
+from nearcast.matching.quadtree.search import scan_node
+from nearcast.matching.quadtree.tree import BY_ROW
+from nearcast.matching.store import RowStore
+from nearcast.matching.term_order import NO_TERM, rarest_two
+
+_NO_TOKENS = np.zeros(0, np.int32)
+
+
+class QuadForest(Quadtrees):
+    """Entries show the second rarest term of a row. A term keeps its root when its last row goes."""
+
+    def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
+        super().__init__(store, space, options, 0)
+        self.roots = np.zeros(0, np.int32)  # by term, NONE where it never had a row
+        self.filed = np.zeros(0, np.int32)  # by row: the term below whose root it is
+
+    def build(self, rows: np.ndarray) -> None:
+        """Start anew with these rows."""
+        filed, shown = self._terms_of(rows)
+        order = np.lexsort((rows, filed))
+        rows, filed, shown = rows[order], filed[order], shown[order]
+        terms = distinct(filed)
+        self.roots = np.full(self._store.n_terms, NONE, np.int32)
+        self.roots[terms] = np.arange(len(terms))
+        self.filed = np.full(self._store.high, NO_TERM, np.int32)
+        self.filed[rows] = filed
+        self._build(rows, np.append(np.searchsorted(filed, terms), len(rows)).astype(np.int64), shown)
+
+    def insert(self, rows: np.ndarray) -> None:
+        filed, shown = self._terms_of(rows)
+        self.roots = grown(self.roots, self._store.n_terms, fill=NONE)
+        unknown = distinct(filed[self.roots[filed] == NONE])
+        self.arrays, self.roots[unknown] = with_roots(self.arrays, len(unknown))
+        self.filed = grown(self.filed, self._store.high, fill=NO_TERM)
+        self.filed[rows] = filed
+        self._insert(rows, self.roots[filed], shown, self._held)
+
+    def remove(self, rows: np.ndarray) -> None:
+        """Forget rows, which are still in the store."""
+        self._remove(rows, self.roots[self.filed[rows]], self._held)
+
+    def _terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The rarest term of each row; and the second rarest, or for want of one the same, which occurs in any case."""
+        rarest, second = rarest_two(self._store, rows)
+        return rarest, np.where(second == NO_TERM, rarest, second)
+
+    @property
+    def _held(self) -> Held:
+        return Held(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return super().state() | {"roots": self.roots, "filed": self.filed}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        super().restore(arrays)
+        self.roots, self.filed = arrays["roots"], arrays["filed"]
+
+
+@kernel
+def search_forest(quad, roots, store, messages, marks, starts):  # type: ignore[no-untyped-def]
+    """Fill starts; return the rows that hold, how many nodes were visited and how many entries were looked at."""
+    out, found = np.empty(1024, np.int32), np.empty(64, np.int32)
+    n = nodes = seen = 0
+    for m in range(len(starts) - 1):
+        box = messages.boxes[m]
+        mark_terms(marks, messages, m, 1)
+        found, n_found = _met(quad.nodes, roots, messages, m, found)
+        for k in range(n_found):
+            if quad.lists.counts[found[k]] > 0:
+                out, n = scan_node(quad, found[k], store, marks, box, out, n)
+                seen += quad.lists.counts[found[k]]
+        nodes += n_found
+        mark_terms(marks, messages, m, 0)
+        starts[m + 1] = n
+    return out[:n].copy(), nodes, seen
+
+
+@kernel
+def _met(nodes, roots, messages, m, found):  # type: ignore[no-untyped-def]
+    """Write the nodes that a message overlaps in the trees of its terms, but for empty ones; return (found, n)."""
+    children, levels, xs, ys, entries = nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.entries
+    span = span_of(nodes.bounds, messages.boxes[m])
+    first, stop = messages.term_starts[m], messages.term_starts[m + 1]
+    found = with_room(found, 0, stop - first)
+    n = at = 0
+    for k in range(first, stop):
+        term = messages.terms[k]
+        if term < len(roots) and roots[term] != NONE and entries[roots[term]] > 0:
+            found[n] = roots[term]
+            n += 1
+    while at < n:
+        child = children[found[at]]
+        at += 1
+        if child == NONE:
+            continue
+        found = with_room(found, n, 4)
+        for node in range(child, child + 4):
+            if entries[node] > 0 and in_cell(span, levels[node], xs[node], ys[node]):
+                found[n] = node
+                n += 1
+    return found, n

@@ -1,0 +1,43 @@
+"""A program: one step of a pipeline whose process dies, `kill -9`, when it is about to do a certain thing.
+
+    deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.spark.folders NewFolder.publish 2
+
+FOLDER holds `raw.jsonl`, which is ingested on Spark. `die_at` serves the build too, which needs no Spark to die.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def die_at(module: str, attribute: str, nth: int) -> None:
+    """From now on, the nth call of this function is the last thing that this process does."""
+    *path, name = attribute.split(".")
+    holder = functools.reduce(getattr, path, importlib.import_module(module))
+    real, calls = getattr(holder, name), iter(range(1, 1_000_000))
+
+    def deadly(*args: Any, **kwargs: Any) -> Any:
+        if next(calls) == nth:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+
+    setattr(holder, name, deadly)
+
+
+def main(folder: Path, *point: str) -> None:
+    from nearcast.spark.ingest import ingest
+    from nearcast.spark.session import open_session
+
+    session = open_session("local[1]")
+    die_at(point[0], point[1], int(point[2]))
+    ingest(session, [str(folder / "raw.jsonl")], "messages", {}, str(folder / "messages"), str(folder / "rejects"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])

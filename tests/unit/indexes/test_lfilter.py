@@ -1,0 +1,194 @@
+"""`lfilter` from inside: two structures over one order after every change, the ways it takes, and what they cost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nearcast.indexes  # noqa: F401  registers every method
+from changing_world import World, expect_right
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.errors import InvalidInput
+from nearcast.indexes.lfilter import LFilter
+from nearcast.matching.checks.cases import (
+    EVERYWHERE,
+    Message,
+    Subscription,
+    answers,
+    batch_of,
+    built,
+    empty,
+    expect_equal,
+    insert,
+    point,
+    remove,
+)
+from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
+from nearcast.matching.lfilter.costs import cost_by_trie
+from nearcast.matching.lfilter.loads import LENGTHS
+from nearcast.matching.lfilter.search import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
+from nearcast.matching.matcher import Matcher
+from quad_soundness import expect_sound as expect_sound_quadtree
+from trie_soundness import expect_sound_trie
+
+EVERY_WAY = [f"lfilter way={way} gap=2 tau_num=2" for way in (*WAYS, "cost")]
+
+
+def method_of(matcher: Matcher) -> LFilter:
+    assert isinstance(matcher.method, LFilter)
+    return matcher.method
+
+
+def expect_sound(matcher: Matcher) -> None:
+    """Both structures are, and the quadtree's lists are in the order of the trie: by number, and so by first token."""
+    method, store = method_of(matcher), matcher.store
+    rows = store.live_rows()
+    rows = rows[store.arrays.n_terms[rows] > 0]
+    expect_sound_trie(method.trie, store, rows)
+    numbers = {int(row): int(method.trie.arrays.numbers[row]) for row in rows}
+    expect_sound_quadtree(method.quadtree, store, rows.tolist(), numbers)
+    lists, places = method.quadtree.arrays.lists, method.trie.places
+    for offset, count in zip(lists.offsets.tolist(), lists.counts.tolist(), strict=True):
+        for row, shown in zip(lists.rows[offset:][:count], lists.pivots[offset:][:count], strict=True):
+            first, n = store.arrays.offsets[row], store.arrays.n_terms[row]
+            assert places[shown] == places[store.arrays.terms[first : first + n]].max(), "the first token is shown"
+        assert (np.diff(places[lists.pivots[offset : offset + count]]) >= 0).all(), "and lists are sorted by it"
+
+
+TERMS = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True).map(sorted)
+BOXES = st.sampled_from([(0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.3, 0.3), (0.25, 0.5, 0.25, 0.5), (0.4, 0.0, 0.9, 0.1)])
+STEPS = st.lists(
+    st.one_of(
+        st.lists(st.tuples(st.integers(0, 20), TERMS, BOXES), min_size=1, max_size=6, unique_by=lambda s: s[0]),
+        st.lists(st.integers(0, 20), min_size=1, max_size=5),
+    ),
+    max_size=12,
+)
+ASKED = [
+    Message([0, 1, 2, 5], point(0.25, 0.5)),
+    Message(list(range(8)), (0.2, 0.05, 0.5, 0.6)),
+    Message([3], EVERYWHERE),
+]
+
+
+@settings(max_examples=5 if JIT_DISABLED else 15, deadline=None)
+@given(STEPS, st.sampled_from(EVERY_WAY))
+def test_every_step_leaves_both_structures_right_over_one_order(steps: list[list[object]], method: str) -> None:
+    matcher, oracle = empty(method), empty("brute")
+    for step in steps:
+        for each in (matcher, oracle):
+            if isinstance(step[0], tuple):
+                insert(each, [Subscription(*one) for one in step])  # type: ignore[misc]
+            else:
+                remove(each, step)  # type: ignore[arg-type]
+        expect_sound(matcher)
+        expect_equal(matcher, oracle, ASKED)
+
+
+@pytest.mark.parametrize("method", EVERY_WAY)
+def test_many_changes_leave_the_answers_right(method: str) -> None:
+    world = World(5, 250, vocabulary=25)
+    matcher = empty(method)
+    matcher.insert(world.subscribe(120))
+    for step in range(8 if JIT_DISABLED else 24):
+        if world.rng.random() < (0.7 if step % 20 < 10 else 0.3):
+            matcher.insert(world.subscribe(int(world.rng.integers(1, 25))))
+        else:
+            matcher.remove(world.unsubscribe(int(world.rng.integers(1, 25))))
+        if step % 8 == 7:
+            expect_sound(matcher)
+            expect_right(matcher, world, 10)
+
+
+SIZE = 300 if JIT_DISABLED else 4_000
+SUBSCRIPTIONS = random_subscriptions(1, SIZE, vocabulary=300, largest=0.2)
+POINTS, RANGES = random_messages(2, 30, vocabulary=300), random_messages(3, 30, vocabulary=300, largest=0.3)
+LONG = [m._replace(terms=sorted({*m.terms, *range(0, 300, 2)})) for m in random_messages(4, 10, largest=0.2)]
+
+
+@pytest.mark.parametrize("options", ["tau_num=4 copies=16", "tau_num=16", "copies=1 tau_num=8"])
+def test_all_ways_find_the_same_and_a_row_of_many_lists_once(options: str) -> None:
+    oracle = built("brute", SUBSCRIPTIONS)
+    for way in (*WAYS, "cost"):
+        matcher = built(f"lfilter way={way} {options}", SUBSCRIPTIONS)
+        expect_equal(matcher, oracle, POINTS + RANGES + LONG)
+
+
+def test_lists_that_are_cut_leave_less_to_verify_than_either_structure_alone() -> None:
+    seen = {}
+    for way in WAYS:
+        matcher = built(f"lfilter way={way} tau_num=64", SUBSCRIPTIONS)
+        matcher.match(batch_of(POINTS))
+        seen[way] = matcher.stats.candidates
+    assert seen["lists"] < 0.5 * min(seen["trie"], seen["cells"])
+
+
+def ways_of(matcher: Matcher, messages: list[Message]) -> list[int]:
+    """How many messages take each way."""
+    before = method_of(matcher).choices.copy()
+    answers(matcher, messages)
+    return (method_of(matcher).choices - before)[:, 0].astype(int).tolist()  # type: ignore[no-any-return]
+
+
+def test_a_short_message_for_everywhere_takes_the_trie_and_a_long_one_at_a_point_the_cells() -> None:
+    matcher = built("lfilter", SUBSCRIPTIONS)
+    assert ways_of(matcher, [Message([299], EVERYWHERE)] * 3)[BY_TRIE] == 3
+    assert ways_of(matcher, [Message(list(range(300)), point(0.01, 0.99))] * 3)[BY_CELLS] == 3
+
+
+def test_long_lists_and_few_tokens_take_lists() -> None:
+    n = 500 if JIT_DISABLED else 60_000
+    rng = np.random.default_rng(6)
+    terms, corners = rng.integers(0, 40, n), rng.random((n, 2)) * 0.05
+    subscriptions = [
+        Subscription(k, [int(term), 40 + k % 7], (float(x), float(y), float(x) + 0.9, float(y) + 0.9))
+        for k, (term, (x, y)) in enumerate(zip(terms, corners, strict=True))
+    ]
+    matcher = built("lfilter", subscriptions)
+    message = Message([3, 41], point(0.5, 0.5))
+    if not JIT_DISABLED:
+        assert ways_of(matcher, [message]) != [0, 1, 0], "the cell's list has all rows"
+    forced = built("lfilter way=lists", subscriptions)
+    assert answers(matcher, [message]) == answers(forced, [message])
+    assert ways_of(forced, [message])[BY_LISTS] == 1
+    assert forced.stats.candidates < 0.1 * n
+
+
+def test_expected_and_spent_costs_are_told_and_are_of_one_size() -> None:
+    messages = POINTS + RANGES + LONG
+    for way in WAYS:
+        matcher = built(f"lfilter way={way}", SUBSCRIPTIONS)
+        matcher.match(batch_of(messages))
+        stats = matcher.stats
+        assert stats.expected_ns > 0 and stats.spent_ns > 0
+        assert 1 / 4 < stats.expected_ns / stats.spent_ns < 4, way
+        assert f"{way} for {len(messages)} messages" in matcher.method.plan
+        again = matcher.stats
+        matcher.match(batch_of(messages))
+        assert matcher.stats.expected_ns == 2 * again.expected_ns
+
+
+def test_the_choices_add_up_to_the_messages() -> None:
+    matcher = built("lfilter", SUBSCRIPTIONS)
+    matcher.match(batch_of(POINTS + RANGES + LONG), threads=3)
+    assert method_of(matcher).choices[:, 0].sum() == len(POINTS + RANGES + LONG)
+
+
+def test_what_terms_cost_is_learned_again_when_rows_have_changed() -> None:
+    matcher = built("lfilter", [Subscription(k, [k % 5], EVERYWHERE) for k in range(100)])
+    loads = method_of(matcher)._loads
+    before = loads.by_term.copy()
+    assert (before[:5] > 0).all() and (np.diff(before[0]) >= 0).all(), "longer messages cost no less"
+    insert(matcher, [Subscription(200 + k, [2], EVERYWHERE) for k in range(80)])
+    assert (loads.by_term[2] > 2 * before[2]).all()
+    costs = [cost_by_trie(loads.by_term, LENGTHS, np.array(terms, np.int32), np.inf) for terms in ([0], [2], [0, 2])]
+    assert costs[0] < costs[1] < costs[2]
+    assert cost_by_trie(loads.by_term, LENGTHS, np.arange(1_000, dtype=np.int32), 5.0) < costs[2] + 1_000 * 100
+
+
+@pytest.mark.parametrize("options", [{"way": "both"}, {"gap": 0}, {"tau_num": 0}, {"copies": 0}])
+def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        Matcher("lfilter", empty("brute").space, options)
