@@ -9,6 +9,7 @@ from nearcast.indexes.ir_tree import IrTree
 from nearcast.indexes.rt_plus_plus_tree import RtPlusPlusTree
 from nearcast.indexes.rt_plus_tree import RtPlusTree
 from nearcast.indexes.rt_tree import RtTree
+from nearcast.matching.rtree.node_lists import SINGLE, SIZE, ListArrays
 from nearcast.matching.rtree.nodes import LEAST, N_FREE, ROOT, USED, TreeArrays
 from nearcast.matching.rtree.tree_method import TreeMethod
 
@@ -64,17 +65,21 @@ def terms_of(method: TreeMethod, row: int) -> list[int]:
 def expect_exact_sets(method: RtTree | RtPlusTree, paths: Paths) -> None:
     wanted: dict[tuple[int, int], int] = {}
     for row, path in paths.items():
-        terms = [int(method.token_of_row[row])] if isinstance(method, RtPlusTree) else terms_of(method, row)
+        terms = [int(method.chosen.of_rows[row])] if isinstance(method, RtPlusTree) else terms_of(method, row)
         assert set(terms) <= set(terms_of(method, row))
         for node in path:
             for term in terms:
                 wanted[node, term] = wanted.get((node, term), 0) + 1
     assert table_of(*method.sets.arrays) == wanted
+    if isinstance(method, RtPlusTree):
+        for row, path in paths.items():
+            place = method.tree.arrays.slots[path[0]].tolist().index(row)
+            assert method.chosen.in_leaves[path[0], place] == method.chosen.of_rows[row]
 
 
 def expect_exact_lists(method: RtPlusPlusTree, paths: Paths) -> None:
     """The i-th token at the i-th ancestor below the root, the rest in the leaf; each row as often as it has tokens."""
-    lists, orders = method.lists.arrays, method.orders.arrays
+    orders = method.orders.arrays
     wanted: dict[tuple[int, int], list[int]] = {}
     for row, path in paths.items():
         tokens = orders.terms[orders.offsets[row] :][: len(terms_of(method, row))].tolist()
@@ -83,16 +88,28 @@ def expect_exact_lists(method: RtPlusPlusTree, paths: Paths) -> None:
         for i, token in enumerate(tokens):
             wanted.setdefault((below_root[min(i, len(below_root) - 1)], token), []).append(row)
     appearances: dict[int, int] = {}
-    found = {}
-    for key, which in table_of(lists.keys, lists.values).items():
-        part = slice(lists.offsets[which], lists.offsets[which] + lists.counts[which])
-        found[key] = sorted(lists.rows[part].tolist())
-        exact = method.store.arrays.boxes[lists.rows[part]]
-        assert (lists.boxes[part, :2] <= exact[:, :2]).all() and (lists.boxes[part, 2:] >= exact[:, 2:]).all()
-        for row in found[key]:
+    found = rows_of_lists(method.lists.arrays, method.store.arrays.boxes)
+    for rows in found.values():
+        for row in rows:
             appearances[row] = appearances.get(row, 0) + 1
     assert found == {key: sorted(rows) for key, rows in wanted.items()}
     assert appearances == {row: len(terms_of(method, row)) for row in paths}
+
+
+def rows_of_lists(lists: ListArrays, exact: np.ndarray) -> dict[tuple[int, int], list[int]]:
+    """The rows of each list, sorted. One that is alone lies in the table; the boxes of others are around the exact."""
+    found = {}
+    for key, which in table_of(lists.keys, lists.values).items():
+        if which <= SINGLE:
+            found[key] = [SINGLE - which]
+            continue
+        part = slice(lists.offsets[which], lists.offsets[which] + lists.counts[which])
+        found[key] = sorted(lists.rows[part].tolist())
+        own = exact[lists.rows[part]]
+        assert len(found[key]) > 1, "one row alone lies in the table"
+        assert (lists.boxes[part, :2] <= own[:, :2]).all() and (lists.boxes[part, 2:] >= own[:, 2:]).all()
+    assert lists.head[SIZE] == len(found)
+    return found
 
 
 def expect_exact_files(method: IrTree, paths: Paths) -> None:

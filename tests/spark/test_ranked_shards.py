@@ -29,7 +29,7 @@ from spark.nasty_tables import nasty_messages
 from spark.ranked_tables import random_weights, ranked_subscriptions
 
 DIALECT = Dialect(nc.Analyser(), LONLAT, "skip")
-SIZES = (40, 60) if JIT_DISABLED else (80, 150)
+SIZES = (20, 30) if JIT_DISABLED else (80, 150)
 
 
 def sets_of(table: pa.Table, found: tuple[np.ndarray, np.ndarray]) -> dict[int, set[int]]:

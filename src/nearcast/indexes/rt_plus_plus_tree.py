@@ -3,13 +3,15 @@
 Paper      rt-tree
 Idea       The i-th token of a row stands at its i-th ancestor, in an inverted list there. A row that was met i times
            at depth i is in time; a subtree without one is skipped; a row met as often as it has tokens holds where
-           its box overlaps. No text is compared.
+           its box overlaps.
 Layout     a packed R-tree in flat arrays, the terms of each row in order, one hash table (node, term) -> list, and
-           lists of 20 bytes an entry (row, box in float32 rounded outward).
-Cost       insert and remove O(height x B + terms); match O(lists read); 47 bytes a row for the tree, 12 + 4 for each
-           term in order, 20 and up for each term in a list, about 40 a list.
+           lists of 20 bytes an entry (row, box in float32 rounded outward); one row alone lies in the table.
+Cost       insert and remove O(height x B + terms); match O(lists read); 47 bytes a row for the tree, 8 + 4 for each
+           term in order, about 19 a list, 40 more and 20 for each entry where it has several.
 Deviates   as rt-tree. An entry's box is tested before it is counted, so a row that cannot overlap keeps no subtree
-           alive. The root has no lists unless it is a leaf. When the height changes all lists are made anew.
+           alive. A row in time leads to its own child alone, and is asked for its next token there where the lists
+           would take longer (level_search.py). The root has no lists unless it is a leaf. When the height changes all
+           lists are made anew.
 """
 
 from __future__ import annotations
@@ -18,37 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.growable import grown
-from nearcast.geo.space import Space
-from nearcast.matching.representative import Representatives
 from nearcast.matching.rtree.level_lists import Held, LevelLists
-from nearcast.matching.rtree.level_search import search
+from nearcast.matching.rtree.level_search import Scratch, search
+from nearcast.matching.rtree.represented import RepresentedTree
 from nearcast.matching.rtree.row_orders import RowOrders
-from nearcast.matching.rtree.tree_method import TreeMethod
-from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 
 
-class RtPlusPlusTree(TreeMethod):
+class RtPlusPlusTree(RepresentedTree):
     name = "rt++-tree"
     kinds = ("match", "rank")
     effort_ceiling = 0.3  # by `df`, the worst order; 0.05 by the default
-    checked_with = ("", "b=2 B=4 cells=9", "b=3 B=7 tokens=idf", "b=2 B=5 tokens=df", "b=4 B=9 tokens=random")
 
-    def __init__(
-        self,
-        store: RowStore,
-        space: Space,
-        tokens: str = "locality",
-        cells: int = 10_000,
-        b: int = 25,
-        B: int = 50,
-    ) -> None:
-        super().__init__(store, space, b, B)
-        self._representatives = Representatives(store, space, tokens, cells)
+    def start(self) -> None:
         self.orders = RowOrders()
         self.lists = LevelLists()
-        self._spare: list[tuple[np.ndarray, np.ndarray]] = []  # zeroed counts and marks, one for each thread at work
+        self._spare: list[Scratch] = []  # one for each thread at work
 
     @property
     def _held(self) -> Held:
@@ -71,7 +58,6 @@ class RtPlusPlusTree(TreeMethod):
 
     def remove(self, rows: np.ndarray) -> None:
         super().remove(rows)
-        self._representatives.forget(rows)
         self.orders.remove(int(self.store.arrays.n_terms[rows].sum(dtype=np.int64)))
         if self.orders.is_loose:
             left = np.flatnonzero(self.tree.arrays.leaves >= 0)
@@ -92,27 +78,24 @@ class RtPlusPlusTree(TreeMethod):
         self._spare.append(scratch)
         return answer
 
-    def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
-        """Zeroed counts and marks, which no other thread has; terms may have come with rows of other structures."""
-        n_rows, n_terms = self.store.high, self.store.n_terms
+    def _scratch(self) -> Scratch:
+        """One that no other thread has; terms may have come with rows of other structures."""
         try:
-            counts, marks = self._spare.pop()
+            scratch = self._spare.pop()
         except IndexError:
-            counts, marks = np.zeros(n_rows, np.uint16), np.zeros(n_terms, np.uint8)
-        return grown(counts, n_rows, fill=0), grown(marks, n_terms, fill=0)
+            scratch = Scratch.empty()
+        return scratch.sized(self.store.high, len(self.tree.arrays.counts), self.store.n_terms)
 
     @property
     def nbytes(self) -> int:
-        return self.tree.nbytes + self.lists.nbytes + self.orders.nbytes + self._representatives.nbytes
+        return super().nbytes + self.lists.nbytes + self.orders.nbytes
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, header = super().state()
         order_arrays, order_header = self.orders.state()
-        more = order_arrays | self.lists.state() | self._representatives.state()
-        return arrays | more, header | order_header
+        return arrays | order_arrays | self.lists.state(), header | order_header
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         super().restore(arrays, header)
         self.orders.restore(arrays, header)
         self.lists.restore(arrays)
-        self._representatives.restore(arrays)

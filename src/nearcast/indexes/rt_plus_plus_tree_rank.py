@@ -22,5 +22,5 @@ from nearcast.matching.rtree.rank_tree import RankTree
 class RtPlusPlusTreeRank(RankTree):
     name = "rt++-tree"
     style = LEVELS
-    effort_ceiling = 0.1
+    effort_ceiling = 0.2  # all rows are read where that is cheaper
     checked_with = ("", "b=2 B=4", "b=3 B=8")

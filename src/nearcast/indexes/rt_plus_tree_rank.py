@@ -2,9 +2,10 @@
 
 Paper      rt-tree
 Idea       A row's heaviest terms, without which the others cannot lift it over its threshold, stand for it: one prefix
-           for messages that overlap, a shorter one for those that do not. A node is skipped where the message has no
-           token of its prefixes, or where its bounds say so.
-Layout     a packed R-tree, one hash table (node, prefix token, near or far) -> rows below, six numbers a node.
+           for messages that overlap, a shorter one at the root for those that do not. A node is skipped where it does
+           not overlap, where the message has no token of its prefixes, or where its bounds say so.
+Layout     a packed R-tree, one hash table (node, prefix token) -> rows below, twelve numbers a node; lists at the root
+           of rows that words alone may deliver.
 Cost       insert and remove O(height x (B + terms)); match O(nodes visited x (B + terms of the message)); 47 bytes a
            row for the tree, about 20 for each (node, prefix token).
 Deviates   alpha and threshold are each row's own; terms stand by falling weight (idf, unless other weights are given),

@@ -4,7 +4,8 @@ Paper      rt-tree
 Idea       Bound place by the overlap of a node over the smallest area below it, words by the weight of the message's
            terms among its tokens over the smallest own weight; skip the node where no row can reach its threshold by
            both.
-Layout     a packed R-tree, one hash table (node, term) -> rows below that have it, six numbers a node.
+Layout     a packed R-tree, one hash table (node, term) -> rows below that have it, twelve numbers a node; lists at the
+           root of rows that words alone may deliver.
 Cost       insert and remove O(height x (B + terms)); match O(nodes visited x (B + terms of the message)); 47 bytes a
            row for the tree, about 20 for each (node, term).
 Deviates   alpha and threshold are each row's own, so a node keeps the best surplus over the threshold at the four

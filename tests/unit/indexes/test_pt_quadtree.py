@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 import nearcast.indexes  # noqa: F401  registers every method
 from changing_world import World, expect_right
+from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.matching.checks.cases import (
@@ -28,6 +29,7 @@ from nearcast.matching.checks.random_cases import random_messages, random_subscr
 from nearcast.matching.matcher import Matcher
 from nearcast.matching.quadtree.estimate import expected
 from nearcast.matching.quadtree.nodes import NONE, ROOT
+from nearcast.matching.quadtree.pivots import covers
 from nearcast.matching.quadtree.search import visited_nodes
 from nearcast.matching.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.matching.store import RowStore
@@ -211,6 +213,29 @@ def test_a_covered_token_is_asked_for_once_and_then_place_alone_decides() -> Non
     assert len(visited_nodes(tree.arrays, np.array([0], np.int32), box)) == 5
     assert len(visited_nodes(tree.arrays, np.array([3], np.int32), box)) == 2
     assert len(visited_nodes(tree.arrays, np.array([9], np.int32), box)) == 0
+
+
+def test_a_token_of_three_quarters_does_not_cover_and_one_of_four_does() -> None:
+    """Of the paper's example, the piece that agrees with its rules: leaves with d, b, b, b."""
+    b, d = 0, 1
+    leaves = [
+        Subscription(i, [term], (x, y, x, y))
+        for i, (term, (x, y)) in enumerate(zip((d, b, b, b), CORNERS, strict=True))
+    ]
+    matcher = built("pt-quadtree tau_num=2 depth=1", leaves)
+    assert sets_of(tree_of(matcher)) == (set(), {b, d})
+    insert(matcher, [Subscription(9, [b], (*CORNERS[0], *CORNERS[0]))])
+    assert sets_of(tree_of(matcher)) == ({b}, {d})
+    remove(matcher, [2])
+    assert sets_of(tree_of(matcher)) == (set(), {b, d})
+
+
+def sets_of(tree: PivotalQuadtree) -> tuple[set[int], set[int]]:
+    """The root's cover set and non-cover set, as the table has them."""
+    keys, values = tree.arrays.table
+    root = (values != ABSENT) & (keys >> 32 == ROOT)
+    tokens = {int(key): bool(covers(value)) for key, value in zip(keys[root], values[root], strict=True)}
+    return {t for t, is_cover in tokens.items() if is_cover}, {t for t, is_cover in tokens.items() if not is_cover}
 
 
 CORNERS = [(0.1, 0.1), (0.7, 0.1), (0.1, 0.7), (0.7, 0.7)]

@@ -92,7 +92,7 @@ def tree_method(matcher: Matcher):  # type: ignore[no-untyped-def]
 def visited(matcher: Matcher, message: Message) -> list[int]:
     """The nodes that `rt-tree` or `rt+-tree` visits."""
     method, batch = tree_method(matcher), batch_of([message])
-    chosen = getattr(method, "token_of_row", EVERY_TERM)
+    chosen = getattr(method, "chosen", EVERY_TERM)
     terms = batch.terms[batch.terms < matcher.store.n_terms]
     marks = np.zeros(matcher.store.n_terms, np.uint8)
     marks[terms] = 1
@@ -104,11 +104,11 @@ def visited(matcher: Matcher, message: Message) -> list[int]:
 def visited_by_definition(matcher: Matcher, message: Message) -> set[int]:
     """The root, and what overlaps, stands with a token of the message, and has a parent that is visited."""
     method = tree_method(matcher)
-    tree, chosen = method.tree.arrays, getattr(method, "token_of_row", None)
+    tree, chosen = method.tree.arrays, getattr(method, "chosen", None)
     tokens: dict[int, set[int]] = {}
     for row, path in expect_sound_tree(method).items():
         for node in path:
-            own = terms_of(method, row) if chosen is None else [int(chosen[row])]
+            own = terms_of(method, row) if chosen is None else [int(chosen.of_rows[row])]
             tokens.setdefault(node, set()).update(own)
     found, waiting = {ROOT}, [ROOT]
     x0, y0, x1, y1 = message.box
@@ -167,6 +167,13 @@ def test_each_tree_of_the_paper_visits_fewer_nodes_than_the_one_before() -> None
         for name in ("ir-tree", "rt-tree", "rt+-tree", "rt++-tree")
     )
     assert ir == rt > 1.2 * plus and plus > 1.2 * plus_plus, (ir, rt, plus, plus_plus)
+
+
+def test_a_row_in_time_leads_to_its_own_child_alone_also_in_a_long_message() -> None:
+    subscriptions = random_subscriptions(7, 500 if JIT_DISABLED else 3000, vocabulary=1000, largest=0.1)
+    messages = [m._replace(terms=sorted({*m.terms, *range(0, 1000, 4)})) for m in random_messages(8, 20)]
+    plus, plus_plus = (nodes_visited(f"{n} b=4 B=8", subscriptions, messages) for n in ("rt+-tree", "rt++-tree"))
+    assert plus_plus < 0.5 * plus, (plus, plus_plus)
 
 
 def test_locality_visits_fewer_nodes_where_words_are_local() -> None:

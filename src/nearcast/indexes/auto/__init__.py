@@ -211,4 +211,5 @@ def _best(costs: dict[str, float], present: str) -> str:
 
 
 def _cost(method: Method, messages: MessageBatch, work: Work) -> float:
-    return nanoseconds(type(method), messages.size, len(messages.terms), work)
+    pieces = (work.nodes, work.candidates, work.matches)
+    return nanoseconds(type(method), messages.size, len(messages.terms), pieces)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nearcast.matching.method import Method
-from nearcast.model import Work
 
 
 class Costs(NamedTuple):
@@ -28,7 +27,7 @@ FITTED = {
 }
 
 
-def nanoseconds(method: type[Method], messages: float, terms: float, work: tuple[float, float, float] | Work) -> float:
+def nanoseconds(method: type[Method], messages: float, terms: float, work: tuple[float, float, float]) -> float:
     """What so many messages of so many terms cost; of a method that was not fitted, what it says of itself."""
     nodes, candidates, hits = work
     costs = FITTED.get(method.name) or Costs(0.0, 0.0, *(method.cost_ns or (1.0, 1.0)), 0.0)

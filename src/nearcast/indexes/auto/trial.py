@@ -62,7 +62,8 @@ def count(name: str, store: RowStore, space: Space, messages: MessageBatch) -> C
     """The work of a method over all rows of a store."""
     method = make_method(name, store, space, {})
     method.build(store.live_rows())
-    return method.match(checked_messages(messages, store.n_terms))[1]
+    work = method.match(checked_messages(messages, store.n_terms))[1]
+    return work.nodes, work.candidates, work.matches
 
 
 def _cost(name: str, messages: MessageBatch, counts: Counts) -> float:

@@ -15,9 +15,9 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot
 from nearcast.arrays.jit import kernel
 from nearcast.matching.rtree.grow import add_row, is_overfull, leaf_for, split
-from nearcast.matching.rtree.node_lists import ListArrays, append, empty_lists, laid_out, move_marked, packed, put
+from nearcast.matching.rtree.node_lists import ListArrays, append, empty_lists, laid_out, move_marked, packed, put_first
 from nearcast.matching.rtree.node_lists import remove_row as remove_from
-from nearcast.matching.rtree.node_table import token_key, value_of, with_slots
+from nearcast.matching.rtree.node_table import token_key, with_slots
 from nearcast.matching.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.matching.rtree.row_orders import OrderArrays
 from nearcast.matching.rtree.shrink import is_underfull, root_is_thin, settle, take_row
@@ -86,7 +86,7 @@ def _file(tree, lists, held, row, node):  # type: ignore[no-untyped-def]
     first, stop = standing(np.int64(held.rows.n_terms[row]), height - tree.levels[node], height)
     for k in range(first, stop):
         key = token_key(node, held.orders.terms[held.orders.offsets[row] + k])
-        lists = append(lists, key, row, held.rows.boxes[row])
+        lists = append(lists, key, np.int64(row), held.rows.boxes)
     return lists
 
 
@@ -197,5 +197,5 @@ def _fill_all(tree, lists, held):  # type: ignore[no-untyped-def]
             first, stop = standing(n_tokens, depth, height)
             for k in range(first, stop):
                 key = token_key(node, held.orders.terms[held.orders.offsets[row] + k])
-                put(lists, np.int64(value_of(lists.keys, lists.values, key)), row, held.rows.boxes[row])
+                put_first(lists, key, np.int64(row), held.rows.boxes[row])
             node = np.int64(tree.parents[node])

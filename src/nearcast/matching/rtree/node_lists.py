@@ -1,8 +1,10 @@
 """Inverted lists of rows, one for each node and token that has any: appended to, filtered and emptied.
 
 One hash table (node, token) -> list, and one arena. An entry holds the row and its box (float32, rounded outward), so
-that a scan reads one stretch of memory. A full list moves to the arena's end with half as much room again; the arena
-is packed once a third of it is holes. Kernels that append return the arrays: they may have become larger ones.
+that a scan reads one stretch of memory. A list of one row, which nine of ten are, lies in the table itself: its value
+is SINGLE less the row. It takes 40 bytes less, and reading it three cache misses less. A full list moves to the arena's
+end with half as much room again; the arena is packed once a third of it is holes. Kernels that append return the
+arrays: they may have become larger ones.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from nearcast.matching.postings import rounded_down
 from nearcast.matching.rtree.node_table import with_slots
 
 SIZE, N_LISTS, N_FREE, END, HELD = range(5)  # places in ListArrays.head
+SINGLE = -2  # ABSENT is -1
 _SMALLEST = 16
 
 
@@ -25,7 +28,7 @@ class ListArrays(NamedTuple):
     """The first two are the hash table, the next four by list, the next two by place in the arena."""
 
     keys: np.ndarray  # int64[capacity]
-    values: np.ndarray  # int32[capacity]   the list, or ABSENT
+    values: np.ndarray  # int32[capacity]   the list, SINGLE less the only row, or ABSENT
     offsets: np.ndarray  # int64[n]
     counts: np.ndarray  # int32[n]
     rooms: np.ndarray  # int32[n]           how many fit before it must move
@@ -40,18 +43,24 @@ def empty_lists() -> ListArrays:
 
 
 def laid_out(keys: np.ndarray, values: np.ndarray, counts: np.ndarray) -> ListArrays:
-    """Empty lists, numbered as the hash table has them, with exactly the room that `counts` asks for."""
-    starts, n = starts_of(counts), len(counts)
+    """Empty lists with exactly the room that `counts` asks for, by the numbers that the hash table has. Those of two or
+    more are numbered anew; the others wait for their row (see `put_first`).
+    """
+    is_long = counts >= 2
+    used, numbers = np.flatnonzero(values != ABSENT), np.cumsum(is_long, dtype=np.int32) - 1
+    values[used] = np.where(is_long[values[used]], numbers[values[used]], SINGLE)
+    rooms = counts[is_long].astype(np.int32)
+    starts, n = starts_of(rooms), len(rooms)
     return ListArrays(
         keys,
         values,
         starts[:-1].copy(),
         np.zeros(n, np.int32),
-        counts.astype(np.int32),
+        rooms,
         np.empty(n, np.int32),
         np.empty(starts[-1], np.int32),
         np.empty((starts[-1], 4), np.float32),
-        np.array([n, n, 0, starts[-1], starts[-1]], np.int64),
+        np.array([len(used), n, 0, starts[-1], starts[-1]], np.int64),
     )
 
 
@@ -86,25 +95,40 @@ def _copy_lists(lists, starts, rows, boxes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def append(lists, key, row, box):  # type: ignore[no-untyped-def]
-    """Put a row at the end of a list, old or new; return the arrays."""
+def put_first(lists, key, row, box):  # type: ignore[no-untyped-def]
+    """Put a row into a list that was laid out for it."""
     slot = find_slot(lists, key)
-    if lists.values[slot] == ABSENT:
-        lists = _with_space(lists, 2)
-        which = _new_list(lists)
-        put_one(lists, key, which)
+    if lists.values[slot] <= SINGLE:
+        lists.values[slot] = SINGLE - row
     else:
-        which = np.int64(lists.values[slot])
-    if lists.counts[which] == lists.rooms[which]:
+        _put(lists, np.int64(lists.values[slot]), row, box)
+
+
+@kernel
+def append(lists, key, row, boxes):  # type: ignore[no-untyped-def]
+    """Put a row at the end of a list, old or new; return the arrays. `boxes` are those of all rows."""
+    slot = find_slot(lists, key)
+    which = np.int64(lists.values[slot])
+    if which == ABSENT:
+        lists = _with_space(lists, 0)
+        lists.head[SIZE] += put_one(lists, key, SINGLE - row)
+        return lists
+    if which <= SINGLE:
+        lists = _with_space(lists, 2)
+        other, which = SINGLE - which, _new_list(lists)
+        put_one(lists, key, which)
+        _move(lists, which, 2)
+        _put(lists, which, other, boxes[other])
+    elif lists.counts[which] == lists.rooms[which]:
         room = lists.counts[which] + lists.counts[which] // 2 + 2
         lists = _with_space(lists, room)
         _move(lists, which, room)
-    put(lists, which, row, box)
+    _put(lists, which, row, boxes[row])
     return lists
 
 
 @kernel
-def put(lists, which, row, box):  # type: ignore[no-untyped-def]
+def _put(lists, which, row, box):  # type: ignore[no-untyped-def]
     """Write one more entry; there is room."""
     at = lists.offsets[which] + lists.counts[which]
     lists.rows[at] = row
@@ -117,37 +141,57 @@ def put(lists, which, row, box):  # type: ignore[no-untyped-def]
 def remove_row(lists, key, row):  # type: ignore[no-untyped-def]
     """Take a row out of a list that has it; the last one takes its place. A list that is empty then is no more."""
     which = lists.values[find_slot(lists, key)]
-    first = lists.offsets[which]
+    if which <= SINGLE:
+        lists.head[SIZE] -= remove_one(lists, key)
+        return
+    first, last = lists.offsets[which], lists.counts[which] - 1
     k = 0
     while lists.rows[first + k] != row:
         k += 1
-    last = lists.counts[which] - 1
     lists.rows[first + k] = lists.rows[first + last]
     lists.boxes[first + k] = lists.boxes[first + last]
-    lists.counts[which] = last
-    if last == 0:
-        _free_list(lists, key, which)
+    _cut(lists, key, which, last)
 
 
 @kernel
-def move_marked(lists, source, target, marks, store_boxes):  # type: ignore[no-untyped-def]
+def move_marked(lists, source, target, marks, boxes):  # type: ignore[no-untyped-def]
     """Move the marked rows of a list to another one, and unmark them; return the arrays."""
-    which = lists.values[find_slot(lists, source)]
+    which = np.int64(lists.values[find_slot(lists, source)])
+    if which <= SINGLE:
+        row = SINGLE - which
+        marks[row] = 0
+        lists.head[SIZE] -= remove_one(lists, source)
+        return append(lists, target, row, boxes)
     kept = 0
     for k in range(lists.counts[which]):
         at = lists.offsets[which] + k
-        row = lists.rows[at]
+        row = np.int64(lists.rows[at])
         if marks[row] != 0:
             marks[row] = 0
-            lists = append(lists, target, row, store_boxes[row])
+            lists = append(lists, target, row, boxes)
         else:
             lists.rows[lists.offsets[which] + kept] = row
             lists.boxes[lists.offsets[which] + kept] = lists.boxes[at]
             kept += 1
-    lists.counts[which] = kept
-    if kept == 0:
-        _free_list(lists, source, which)
+    _cut(lists, source, which, kept)
     return lists
+
+
+@kernel
+def _cut(lists, key, which, n):  # type: ignore[no-untyped-def]
+    """Keep the first n entries of a list; one that is left alone lies in the table."""
+    lists.counts[which] = n
+    if n > 1:
+        return
+    head = lists.head
+    if n == 1:
+        put_one(lists, key, SINGLE - lists.rows[lists.offsets[which]])
+    else:
+        head[SIZE] -= remove_one(lists, key)
+    head[HELD] -= lists.rooms[which]
+    lists.rooms[which] = 0
+    lists.free[head[N_FREE]] = which
+    head[N_FREE] += 1
 
 
 @kernel
@@ -159,20 +203,9 @@ def _new_list(lists):  # type: ignore[no-untyped-def]
     else:
         which = head[N_LISTS]
         head[N_LISTS] += 1
-    head[SIZE] += 1
     lists.counts[which] = 0
     lists.rooms[which] = 0
     return which
-
-
-@kernel
-def _free_list(lists, key, which):  # type: ignore[no-untyped-def]
-    head = lists.head
-    head[SIZE] -= remove_one(lists, key)
-    head[HELD] -= lists.rooms[which]
-    lists.rooms[which] = 0
-    lists.free[head[N_FREE]] = which
-    head[N_FREE] += 1
 
 
 @kernel

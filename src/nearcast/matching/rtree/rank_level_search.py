@@ -1,16 +1,15 @@
 """The search of `rt++-tree` for kind `rank`: lists by level, and each row judged once, where its heaviest term found
 stands.
 
-A row of place 0 is met at the root only: in the list of its heaviest term found, if that is of its far prefix, or under
-ANYWHERE. A row of another place is met on the way down. Why none is missed that is delivered: take such a row, and the
-depth at which its heaviest term found stands. Its heavier terms, one at each depth above, were missed, so at each node
-down to there what is left of its words is no more than the node's bound for so many missed (may_qualify_without), and
-place no more than the bound by the node's box: the bound is not below its surplus, which is not negative, and each of
-these nodes is entered. So the list is read in which the row stands. If none of its terms is found it scores by place
-alone, each node down to its leaf is entered for the same reason, and there the bound at no words is not negative
-either: then all rows of the leaf without a term found are judged. It stands in the list at all because the terms beyond
-a prefix are too light without it (rank_tokens.py). None is judged twice: a row has one place, and one heaviest term
-found, which stands in one list of either kind.
+A row of place 0 is met at the root (rank_judge.py), one of another place on the way down. Why none of these is missed
+that is delivered: take such a row, and the depth at which its heaviest term found stands. Its heavier terms, one at
+each depth above, were missed, so at each node down to there what is left of its words is no more than the node's bound
+for so many missed (may_qualify_without), and place no more than the bound by the node's box: the bound is not below its
+surplus, which is not negative, and each of these nodes is entered. So the list is read in which the row stands. If none
+of its terms is found it scores by place alone, each node down to its leaf is entered for the same reason, and there the
+bound at no words is not negative either: then all rows of the leaf without a term found are judged. It stands in the
+list at all because the terms beyond a prefix are too light without it (rank_tokens.py). None is judged twice: a row has
+one heaviest term found, which stands in one list.
 """
 
 from __future__ import annotations
@@ -20,66 +19,104 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.rank_method import RankHits
 from nearcast.matching.rtree.node_table import token_key, value_of
 from nearcast.matching.rtree.nodes import ROOT, TreeArrays
 from nearcast.matching.rtree.rank_bounds import SMALLEST, may_qualify, may_qualify_without, place_bound
-from nearcast.matching.rtree.rank_lists import RankLists
-from nearcast.matching.rtree.rank_search import judge
-from nearcast.matching.rtree.rank_tokens import ANYWHERE, FAR, RankedRows
-from nearcast.matching.rtree.token_search import overlaps
+from nearcast.matching.rtree.rank_hung import Hung
+from nearcast.matching.rtree.rank_judge import (
+    AHEAD,
+    NEAR,
+    NO_TERM_FOUND,
+    count_entries,
+    entries_of_list,
+    far_entries,
+    fetch_row,
+    fetch_slot,
+    heaviest_found,
+    is_scan_cheaper,
+    judge,
+    judge_all,
+    judge_far,
+    judge_listed,
+    weighing,
+)
+from nearcast.matching.rtree.rank_tokens import RankedRows
 from nearcast.matching.score import place_share
 from nearcast.model import MessageBatch, Work
 
-_NONE = -1  # no term found
-
 
 def search(
-    tree: TreeArrays, hung: RankLists, held: RankedRows, messages: MessageBatch, n_terms: int
+    tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int
 ) -> tuple[RankHits, Work]:
-    """The rows delivered. Nodes are those visited, the root included; candidates are entries read and rows asked."""
+    """The rows delivered. Nodes are those visited, the root included; candidates are entries read and rows asked, or
+    all rows.
+    """
     marks, starts = np.zeros(n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
-    rows, scores, nodes, seen = _search(tree, held, (hung.arrays, hung.bounds), messages, marks, starts)
+    rows, scores, nodes, seen = _search(tree, held, hung.arrays, messages, marks, starts)
     return RankHits(rows, scores, starts), Work(nodes, seen, len(rows))
 
 
 @kernel
 def _search(tree, held, hung, messages, marks, starts):  # type: ignore[no-untyped-def]
     found, n = (np.empty(1024, np.int32), np.empty(1024)), 0
-    lists, bounds = hung
-    height, nodes, seen = tree.levels[ROOT], 0, 0
+    nodes = seen = 0
     for m in range(len(starts) - 1):
         mark_terms(marks, messages, m, 1)
         message = (marks, messages.boxes[m])
-        terms = _weighing(held, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
-        found, n, more = _judge_far(held, lists, terms, message, found, n)
-        seen += more
-        visited, places = _visited_nodes(tree, bounds, messages.boxes[m])
+        terms = weighing(held, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
+        visited, places = _visited_nodes(tree, hung.bounds, messages.boxes[m])
         nodes += len(visited)
-        for i in range(len(visited)):
-            node, is_leaf = visited[i], tree.levels[visited[i]] == 0
-            is_open = is_leaf and may_qualify(bounds, node, places[i], 0.0)
-            if is_leaf and (is_open or len(terms) > 2 * tree.counts[node]):
-                found, n = _judge_leaf(tree, held, node, message, found, n)
-                seen += tree.counts[node]
-            elif node != ROOT or height == 0:
-                found, n, more = _judge_near(held, lists, node, terms, message, found, n)
-                seen += more
+        n_listed, n_in_leaves = _count_near(tree, hung, visited, places, terms)
+        if is_scan_cheaper(tree, far_entries(hung.lists, terms) + n_listed, n_in_leaves):
+            found, n, more = judge_all(tree, held, message, found, n)
+        else:
+            found, n, more = judge_far(held, hung.lists, terms, message, found, n)
+            found, n = _judge_visited(tree, held, hung, (visited, places, terms), message, found, n)
+            more += n_listed + n_in_leaves
+        seen += more
         mark_terms(marks, messages, m, 0)
         starts[m + 1] = n
     return found[0][:n].copy(), found[1][:n].copy(), nodes, seen
 
 
 @kernel
-def _weighing(held, terms):  # type: ignore[no-untyped-def]
-    """Those of a message's terms that weigh anything: no row stands with others."""
-    out = np.empty(len(terms), np.int64)
-    n = 0
-    for k in range(len(terms)):
-        out[n] = terms[k]
-        n += held.asked.weights[terms[k]] > 0.0
-    return out[:n]
+def _asks_rows(tree, bounds, node, place, n_terms):  # type: ignore[no-untyped-def]
+    """Whether the rows of a node are asked instead of its lists: in a leaf, where one may be delivered without a term
+    found, or where they are fewer than the terms.
+    """
+    if tree.levels[node] > 0:
+        return False
+    return n_terms > 2 * tree.counts[node] or may_qualify(bounds, node, place, 0.0)
+
+
+@kernel
+def _count_near(tree, hung, visited, places, terms):  # type: ignore[no-untyped-def]
+    """How many entries of lists, and how many rows of leaves, `_judge_visited` would read."""
+    n_listed = n_in_leaves = 0
+    for i in range(len(visited)):
+        if _asks_rows(tree, hung.bounds, visited[i], places[i], len(terms)):
+            n_in_leaves += np.int64(tree.counts[visited[i]])
+        elif visited[i] != ROOT or tree.levels[ROOT] == 0:
+            n_listed += count_entries(hung.lists, visited[i], terms, 0)
+    return n_listed, n_in_leaves
+
+
+@kernel
+def _judge_visited(tree, held, hung, way, message, found, n):  # type: ignore[no-untyped-def]
+    """Judge the rows of place that stand at the nodes visited; return what is found and the new n."""
+    visited, places, terms = way
+    height = tree.levels[ROOT]
+    for i in range(len(visited)):
+        node, count = visited[i], tree.counts[visited[i]]
+        if _asks_rows(tree, hung.bounds, node, places[i], len(terms)):
+            found = with_room(found[0], n, count), with_room(found[1], n, count)
+            n = _judge_leaf(held, tree.slots[node, :count], tree.boxes[node], height - 1, message, found, n)
+        elif node != ROOT or height == 0:
+            found, n = _judge_near(held, hung.lists, node, terms, message, found, n)
+    return found, n
 
 
 @kernel
@@ -107,83 +144,47 @@ def _visited_nodes(tree, bounds, box):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _judge_far(held, lists, terms, message, found, n):  # type: ignore[no-untyped-def]
-    """Judge the rows that do not overlap and stand at the root; return what is found and the entries read."""
-    marks, box = message
-    seen = 0
-    for k in range(len(terms) + 1):
-        token = terms[k] | FAR if k < len(terms) else ANYWHERE
-        which = value_of(lists.keys, lists.values, token_key(ROOT, token))
-        if which == ABSENT:
-            continue
-        first, length = lists.offsets[which], lists.counts[which]
-        seen += length
-        found = with_room(found[0], n, length), with_room(found[1], n, length)
-        for at in range(first, first + length):
-            row = lists.rows[at]
-            # Their boxes are rounded outward: those that miss need no exact look.
-            if overlaps(lists.boxes, at, box) and place_share(held.rows.boxes[row], box) > 0.0:
-                continue
-            if token == ANYWHERE or _heaviest_found(held, row, marks) == terms[k]:
-                n = judge(held, row, 0.0, message, found, n)
-    return found, n, seen
-
-
-@kernel
 def _judge_near(held, lists, node, terms, message, found, n):  # type: ignore[no-untyped-def]
-    """Judge the rows that overlap and whose heaviest term found stands at this node; return as `_judge_far` does."""
-    marks, box = message
-    seen = 0
+    """Judge the rows that overlap and whose heaviest term found stands at this node; return what is found and the new
+    n.
+    """
+    keys, values, single = lists.keys, lists.values, np.empty(1, np.int32)
     for k in range(len(terms)):
-        which = value_of(lists.keys, lists.values, token_key(node, terms[k]))
-        if which == ABSENT:
-            continue
-        first, length = lists.offsets[which], lists.counts[which]
-        seen += length
-        found = with_room(found[0], n, length), with_room(found[1], n, length)
-        for at in range(first, first + length):
-            if overlaps(lists.boxes, at, box):
-                row = lists.rows[at]
-                place = place_share(held.rows.boxes[row], box)
-                if place > 0.0 and _heaviest_found(held, row, marks) == terms[k]:
-                    n = judge(held, row, place, message, found, n)
-    return found, n, seen
-
-
-@kernel
-def _judge_leaf(tree, held, leaf, message, found, n):  # type: ignore[no-untyped-def]
-    """Judge the rows of a leaf that overlap and were not met above it."""
-    marks, box = message
-    n_above = tree.levels[ROOT] - 1
-    found = with_room(found[0], n, tree.counts[leaf]), with_room(found[1], n, tree.counts[leaf])
-    for k in range(tree.counts[leaf]):
-        row = tree.slots[leaf, k]
-        place = place_share(tree.boxes[leaf, k], box)
-        if place > 0.0 and not _stands_above(held, row, marks, n_above):
-            n = judge(held, row, place, message, found, n)
+        if k + AHEAD < len(terms):
+            fetch_slot(keys, values, token_key(node, terms[k + AHEAD]))
+        which = np.int64(value_of(keys, values, token_key(node, terms[k])))
+        if which != ABSENT:
+            entries, boxes = entries_of_list(lists, which, single)
+            found = with_room(found[0], n, len(entries)), with_room(found[1], n, len(entries))
+            n = judge_listed(held, entries, boxes, (terms[k], False), message, found, n)
     return found, n
 
 
 @kernel
-def _heaviest_found(held, row, marks):  # type: ignore[no-untyped-def]
-    """The heaviest term of a row that is found, among equals the smallest; _NONE where none weighs."""
-    terms, weights, first = held.rows.terms, held.asked.weights, held.rows.offsets[row]
-    best, most = _NONE, 0.0
-    for k in range(first, first + held.rows.n_terms[row]):
-        if marks[terms[k]] != 0 and weights[terms[k]] > most:
-            best, most = np.int64(terms[k]), weights[terms[k]]
-    return best
+def _judge_leaf(held, slots, boxes, n_above, message, found, n):  # type: ignore[no-untyped-def]
+    """Judge the rows of a leaf that overlap and were not met above it; return the new n."""
+    rows, asked = held.rows, held.asked
+    for k in range(len(slots)):
+        if k + AHEAD < len(slots):
+            fetch_row(rows, asked, np.int64(slots[k + AHEAD]))
+        if k + NEAR < len(slots):
+            prefetch(rows.terms, rows.offsets[slots[k + NEAR]])
+        row, place = np.int64(slots[k]), place_share(boxes[k], message[1])
+        if place > 0.0:
+            terms = rows.terms[rows.offsets[row] : rows.offsets[row] + rows.n_terms[row]]
+            if not _stands_above(terms, asked.weights, message[0], n_above):
+                n = judge(rows, asked, row, place, message, found, n)
+    return n
 
 
 @kernel
-def _stands_above(held, row, marks, n_above):  # type: ignore[no-untyped-def]
+def _stands_above(terms, weights, marks, n_above):  # type: ignore[no-untyped-def]
     """Whether the heaviest term found is among the first `n_above`, which stand above the leaf."""
-    best = _heaviest_found(held, row, marks)
-    if best == _NONE or n_above <= 0:
+    best = heaviest_found(terms, weights, 0, len(terms), marks)
+    if best == NO_TERM_FOUND or n_above <= 0:
         return False
-    terms, weights, first = held.rows.terms, held.asked.weights, held.rows.offsets[row]
     n_heavier = 0
-    for k in range(first, first + held.rows.n_terms[row]):
+    for k in range(len(terms)):
         weight = weights[terms[k]]
         n_heavier += weight > weights[best] or (weight == weights[best] and terms[k] < best)
     return n_heavier < n_above

@@ -1,11 +1,10 @@
-"""The search of `rt-tree` and `rt+-tree` for kind `rank`: down through nodes whose bounds and tokens allow a row to be
-delivered, then the exact score.
+"""The search of `rt-tree` and `rt+-tree` for kind `rank`: down through nodes that overlap and whose bounds and tokens
+allow a row to be delivered, then the exact score. Rows of place 0 are met at the root (rank_judge.py).
 
 A child is left out where its bounds say no even if all words were there, and entered where they say yes even if none
 is. In between its tokens decide. With sets of every token: the weight of the message's terms there, over the smallest
 own weight, bounds words; asked for heaviest first, until what was found is enough or what is left cannot be. With
-prefixes: a row below is delivered only if the message has a token of its prefix, the near one where the node is
-overlapped, else the far one.
+prefixes: a row below is delivered only if the message has a token of its near prefix.
 """
 
 from __future__ import annotations
@@ -21,68 +20,79 @@ from nearcast.matching.rank_method import RankHits
 from nearcast.matching.rtree.node_table import token_key, value_of
 from nearcast.matching.rtree.nodes import ROOT, TreeArrays
 from nearcast.matching.rtree.rank_bounds import LIGHTEST, SMALLEST, may_qualify, place_bound, words_bound
-from nearcast.matching.rtree.rank_sets import RankSets
-from nearcast.matching.rtree.rank_tokens import EVERY, FAR, RankedRows
-from nearcast.matching.score import combined, place_share, score_of
+from nearcast.matching.rtree.rank_hung import Hung
+from nearcast.matching.rtree.rank_judge import (
+    AHEAD,
+    NEAR,
+    far_entries,
+    fetch_row,
+    is_scan_cheaper,
+    judge,
+    judge_all,
+    judge_far,
+    weighing,
+)
+from nearcast.matching.rtree.rank_tokens import EVERY, RankedRows
+from nearcast.matching.score import place_share
 from nearcast.model import MessageBatch, Work
-
-_AHEAD = 8
 
 
 def search(
-    tree: TreeArrays, sets: RankSets, held: RankedRows, messages: MessageBatch, n_terms: int
+    tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int
 ) -> tuple[RankHits, Work]:
-    """The rows delivered. Nodes are those visited, the root included; candidates the rows of leaves visited."""
+    """The rows delivered. Nodes are those visited, the root included; candidates the rows of leaves visited and the
+    entries read at the root, or all rows.
+    """
     marks, starts = np.zeros(n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
-    rows, scores, nodes, seen = _search(tree, held, (sets.table, sets.bounds), messages, marks, starts)
+    rows, scores, nodes, seen = _search(tree, held, hung.arrays, messages, marks, starts)
     return RankHits(rows, scores, starts), Work(nodes, seen, len(rows))
 
 
 @kernel
 def _search(tree, held, hung, messages, marks, starts):  # type: ignore[no-untyped-def]
-    out, scores = np.empty(1024, np.int32), np.empty(1024)
-    n = nodes = seen = 0
+    found, n = (np.empty(1024, np.int32), np.empty(1024)), 0
+    nodes = seen = 0
     for m in range(len(starts) - 1):
         mark_terms(marks, messages, m, 1)
-        box = messages.boxes[m]
-        known = _known_terms(held, hung[0], messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
-        visited = _visited_nodes(tree, held, hung, known, box)
+        message = (marks, messages.boxes[m])
+        terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
+        weighty = weighing(held, terms)
+        visited, n_below = _visited_nodes(tree, held, hung, _known_terms(held, hung.sets, terms), message[1])
         nodes += len(visited)
-        for i in range(len(visited)):
-            leaf = visited[i]
-            if tree.levels[leaf] == 0:
-                seen += tree.counts[leaf]
-                out, scores = with_room(out, n, tree.counts[leaf]), with_room(scores, n, tree.counts[leaf])
-                n = _judge_leaf(tree, held, leaf, (marks, box), (out, scores), n)
+        if is_scan_cheaper(tree, far_entries(hung.lists, weighty), n_below):
+            found, n, more = judge_all(tree, held, message, found, n)
+        else:
+            found, n, more = judge_far(held, hung.lists, weighty, message, found, n)
+            found, n = _judge_leaves(tree, held, visited, message, found, n)
+            more += n_below
+        seen += more
         mark_terms(marks, messages, m, 0)
         starts[m + 1] = n
-    return out[:n].copy(), scores[:n].copy(), nodes, seen
+    return found[0][:n].copy(), found[1][:n].copy(), nodes, seen
 
 
 @kernel
-def _judge_leaf(tree, held, leaf, message, found, n):  # type: ignore[no-untyped-def]
-    """Judge all rows of a leaf. What they ask for lies anywhere, and is fetched eight rows ahead: half the time."""
-    alphas, thresholds, slots, count = held.asked.alphas, held.asked.thresholds, tree.slots[leaf], tree.counts[leaf]
-    for k in range(count):
-        if k + _AHEAD < count:
-            prefetch(alphas, np.int64(slots[k + _AHEAD]))
-            prefetch(thresholds, np.int64(slots[k + _AHEAD]))
-        n = judge(held, slots[k], place_share(tree.boxes[leaf, k], message[1]), message, found, n)
-    return n
+def _judge_leaves(tree, held, visited, message, found, n):  # type: ignore[no-untyped-def]
+    for i in range(len(visited)):
+        if tree.levels[visited[i]] == 0:
+            leaf, count = visited[i], tree.counts[visited[i]]
+            found = with_room(found[0], n, count), with_room(found[1], n, count)
+            n = _judge_leaf(held, tree.slots[leaf, :count], tree.boxes[leaf], message, found, n)
+    return found, n
 
 
 @kernel
-def judge(held, row, place, message, found, n):  # type: ignore[no-untyped-def]
-    """Write a row and its score at n if it is delivered; return the new n. Terms are read only where place allows:
-    rounding keeps order, so no score is above that with all words.
-    """
-    marks, box = message
-    out, scores = found
-    asked = held.asked
-    if combined(asked.alphas[row], place, 1.0) >= asked.thresholds[row]:
-        score = score_of(held.rows, asked, row, marks, box)
-        out[n], scores[n] = row, score
-        n += score >= asked.thresholds[row]
+def _judge_leaf(held, slots, boxes, message, found, n):  # type: ignore[no-untyped-def]
+    """Judge the rows of a leaf that overlap. What they ask for lies anywhere, and is fetched ahead: half the time."""
+    rows, asked = held.rows, held.asked
+    for k in range(len(slots)):
+        if k + AHEAD < len(slots):
+            fetch_row(rows, asked, np.int64(slots[k + AHEAD]))
+        if k + NEAR < len(slots):
+            prefetch(rows.terms, rows.offsets[slots[k + NEAR]])
+        place = place_share(boxes[k], message[1])
+        if place > 0.0:
+            n = judge(rows, asked, np.int64(slots[k]), place, message, found, n)
     return n
 
 
@@ -108,21 +118,24 @@ def _known_terms(held, table, terms):  # type: ignore[no-untyped-def]
 
 @kernel
 def _visited_nodes(tree, held, hung, known, box):  # type: ignore[no-untyped-def]
-    """The root, and each node that may have a row to deliver and whose parent is visited."""
-    bounds = hung[1]
+    """The root, and each node that may have a row to deliver and whose parent is visited; and how many rows there are
+    in the leaves among them.
+    """
+    bounds = hung.bounds
     found = np.empty(256, np.int32)
     found[0] = ROOT
-    n, at = 1, 0
+    n, at, n_below = 1, 0, 0
     while at < n:
         node = found[at]
         at += 1
         if tree.levels[node] == 0:
+            n_below += tree.counts[node]
             continue
         found = with_room(found, n, tree.counts[node])
         for k in range(tree.counts[node]):
             child = tree.slots[node, k]
             place = place_bound(tree.boxes[node, k], box, bounds[child, SMALLEST])
-            if not may_qualify(bounds, child, place, 1.0):
+            if place == 0.0 or not may_qualify(bounds, child, place, 1.0):
                 continue
             is_leaf = tree.levels[node] == 1
             if (
@@ -132,17 +145,16 @@ def _visited_nodes(tree, held, hung, known, box):  # type: ignore[no-untyped-def
             ):
                 found[n] = child
                 n += 1
-    return found[:n]
+    return found[:n], n_below
 
 
 @kernel
 def _tokens_allow(held, hung, node, known, place):  # type: ignore[no-untyped-def]
-    table, bounds = hung
+    sets = hung.sets
     if held.style == EVERY:
-        return _weighs_enough(table, bounds, held.asked.weights, node, known, place)
-    mark = 0 if place > 0.0 else FAR
+        return _weighs_enough(sets, hung.bounds, held.asked.weights, node, known, place)
     for k in range(len(known[0])):
-        if value_of(table.keys, table.values, token_key(node, np.int64(known[0][k]) | mark)) != ABSENT:
+        if value_of(sets.keys, sets.values, token_key(node, np.int64(known[0][k]))) != ABSENT:
             return True
     return False
 

@@ -1,15 +1,15 @@
 """With which tokens a ranked row stands at the nodes above it.
 
-`EVERY`: with all its terms that weigh anything. `PREFIX`: with as many of its heaviest terms as are needed so that the
-others, all found, would not be enough for its threshold: a message that has none of these is not delivered. There are
-two such prefixes, one for messages that overlap the row (place may be 1) and a shorter one for those that do not (place
-is 0), whose tokens are marked FAR. A sum that is just enough belongs to the prefix, with SLACK. Where place alone may
-be enough the near prefix has all terms: what is found then decides together with place. Where no words are needed at
-all there is no far prefix, and a node's bounds tell (rank_bounds.py: the surplus at NEITHER). `LEVELS`: the same
-prefixes, and ANYWHERE for such rows.
+Near tokens are for messages that overlap the row (its place is not 0). `EVERY`: all its terms that weigh anything.
+`PREFIX` and `LEVELS`: as many of its heaviest terms as are needed so that the others, all found, would not be enough
+for its threshold even where place is 1: a message that has none of these is not delivered. Where place alone may be
+enough they are all terms: what is found then decides together with place.
 
-Heaviest first gives the shortest prefixes, and by weights that never change: what a row stands with is the same when it
-comes and when it goes, and is not stored.
+Far tokens, marked FAR, are for messages that do not overlap it: in the same way as many of its heaviest terms as words
+alone need, none where they are never enough; and ANYWHERE for a row that needs no words either.
+
+A sum that is just enough belongs to the prefix, with SLACK. Heaviest first gives the shortest prefixes, and by weights
+that never change: what a row stands with is the same when it comes and when it goes, and is not stored.
 """
 
 from __future__ import annotations
@@ -39,14 +39,12 @@ class RankedRows(NamedTuple):
 
 @kernel
 def standing_tokens(held, row):  # type: ignore[no-untyped-def]
-    """int64: the tokens of a row. None where nothing weighs."""
+    """int64: the tokens of a row, near ones first."""
     order, n = heaviest_first(held.rows, held.asked.weights, row)
-    if held.style == EVERY:
-        return order[:n].copy()
-    near = _prefix(held.asked, row, order[:n], held.asked.alphas[row])
+    near = -1 if held.style == EVERY else _prefix(held.asked, row, order[:n], held.asked.alphas[row])
     near = n if near < 0 else near
     far = max(0, _prefix(held.asked, row, order[:n], 0.0))
-    anywhere = np.int64(held.style == LEVELS and _needs_nothing(held.asked, row))
+    anywhere = np.int64(_needs_nothing(held.asked, row))
     out = np.empty(near + far + anywhere, np.int64)
     out[:near] = order[:near]
     out[near : near + far] = order[:far] | FAR

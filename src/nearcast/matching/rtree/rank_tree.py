@@ -9,10 +9,9 @@ import numpy as np
 from nearcast.geo.space import Space
 from nearcast.matching.rank_method import RankHits, RankMethod
 from nearcast.matching.rank_rows import RankRows
+from nearcast.matching.rtree.rank_hung import Hung
 from nearcast.matching.rtree.rank_level_search import search as search_lists
-from nearcast.matching.rtree.rank_lists import RankLists
 from nearcast.matching.rtree.rank_search import search as search_sets
-from nearcast.matching.rtree.rank_sets import RankSets
 from nearcast.matching.rtree.rank_tokens import LEVELS, RankedRows
 from nearcast.matching.rtree.tree import RTree
 from nearcast.matching.rtree.tree_method import OnTree
@@ -28,7 +27,7 @@ class RankTree(OnTree, RankMethod):
     def __init__(self, store: RowStore, asked: RankRows, space: Space, b: int = 25, B: int = 50) -> None:
         super().__init__(store, asked, space)
         self.tree = RTree(b, B)
-        self.hung: RankSets | RankLists = RankLists() if self.style == LEVELS else RankSets()
+        self.hung = Hung()
 
     @property
     def held(self) -> RankedRows:
@@ -44,9 +43,8 @@ class RankTree(OnTree, RankMethod):
         return self.hung.remove(self.tree.arrays, self.held, rows, done)
 
     def match(self, messages: MessageBatch) -> tuple[RankHits, Work]:
-        if isinstance(self.hung, RankLists):
-            return search_lists(self.tree.arrays, self.hung, self.held, messages, self.store.n_terms)
-        return search_sets(self.tree.arrays, self.hung, self.held, messages, self.store.n_terms)
+        search = search_lists if self.style == LEVELS else search_sets
+        return search(self.tree.arrays, self.hung, self.held, messages, self.store.n_terms)
 
     @property
     def nbytes(self) -> int:

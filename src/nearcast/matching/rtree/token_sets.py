@@ -2,13 +2,16 @@
 
 One flat hash table for the whole tree, keyed by (node, token): 12 bytes a slot, no table of its own for each node. A
 row stands with all its terms, or with the one that was chosen for it. A count that falls to 0 is forgotten, so no
-token is stale.
+token is stale. Chosen tokens also lie in the leaves, beside the rows: a leaf's are one stretch of memory.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, count_down, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.matching.rtree.grow import add_row, is_overfull, leaf_for, split
@@ -18,8 +21,27 @@ from nearcast.matching.rtree.shrink import is_underfull, root_is_thin, settle, t
 from nearcast.matching.rtree.tree import has_room
 from nearcast.matching.store import RowArrays
 
-EVERY_TERM = np.zeros(0, np.int32)
-"""In place of the chosen terms (int32[rows]): a row stands with all its terms."""
+
+class Chosen(NamedTuple):
+    """The term that stands for each row."""
+
+    of_rows: np.ndarray  # int32[rows]; empty where a row stands with all its terms
+    in_leaves: np.ndarray  # int32[nodes, B + 1], as the rows lie in the leaves; means nothing in other nodes
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.of_rows.nbytes + self.in_leaves.nbytes)
+
+    def sized(self, tree: TreeArrays) -> Chosen:
+        """With room for all nodes of the tree."""
+        if len(self.of_rows) == 0:
+            return self
+        known = self.in_leaves if self.in_leaves.shape[1] else np.zeros((0, tree.slots.shape[1]), np.int32)
+        return self._replace(in_leaves=grown(known, len(tree.counts), fill=0))
+
+
+EVERY_TERM = Chosen(np.zeros(0, np.int32), np.zeros((0, 0), np.int32))
+"""No term is chosen: a row stands with all of them."""
 
 
 class TokenSets:
@@ -36,17 +58,17 @@ class TokenSets:
     def nbytes(self) -> int:
         return self._map.nbytes
 
-    def build(self, tree: TreeArrays, rows: RowArrays, chosen: np.ndarray) -> None:
+    def build(self, tree: TreeArrays, rows: RowArrays, chosen: Chosen) -> None:
         """Start anew with the rows that are in the tree."""
         self._take(*_hang_all(tree, IntMap().arrays, rows, chosen))
 
-    def insert(self, tree: TreeArrays, rows: RowArrays, chosen: np.ndarray, new: np.ndarray, done: int) -> int:
+    def insert(self, tree: TreeArrays, rows: RowArrays, chosen: Chosen, new: np.ndarray, done: int) -> int:
         """Insert rows from `done` on until the root is overfull or nodes run out; return how many are done."""
         done, table, size = _insert(tree, self.arrays, self._map.size, rows, chosen, new, done)
         self._take(table, size)
         return int(done)
 
-    def remove(self, tree: TreeArrays, rows: RowArrays, chosen: np.ndarray, old: np.ndarray, done: int) -> int:
+    def remove(self, tree: TreeArrays, rows: RowArrays, chosen: Chosen, old: np.ndarray, done: int) -> int:
         """Remove rows from `done` on until the root is thin; return how many are done."""
         done, table, size = _remove(tree, self.arrays, self._map.size, rows, chosen, old, done)
         self._take(table, size)
@@ -65,10 +87,18 @@ class TokenSets:
 @kernel
 def tokens_of(rows, chosen, row):  # type: ignore[no-untyped-def]
     """(array, first, stop): what a row stands with."""
-    if len(chosen) == 0:
+    if len(chosen.of_rows) == 0:
         first = rows.offsets[row]
         return rows.terms, first, first + np.int64(rows.n_terms[row])
-    return chosen, np.int64(row), np.int64(row) + 1
+    return chosen.of_rows, np.int64(row), np.int64(row) + 1
+
+
+@kernel
+def _place_tokens(tree, chosen, node):  # type: ignore[no-untyped-def]
+    """Write the chosen tokens of a leaf's rows beside them."""
+    if len(chosen.of_rows) > 0 and tree.levels[node] == 0:
+        for k in range(tree.counts[node]):
+            chosen.in_leaves[node, k] = chosen.of_rows[tree.slots[node, k]]
 
 
 @kernel
@@ -115,6 +145,8 @@ def _shift(tree, table, size, rows, chosen, step):  # type: ignore[no-untyped-de
             tokens = tokens_of(rows, chosen, below[i])
             size = _leave(table, size, source, tokens)
             table, size = _enter(table, size, target, tokens)
+    _place_tokens(tree, chosen, source)
+    _place_tokens(tree, chosen, target)
     return table, size
 
 
@@ -135,6 +167,8 @@ def _hang_all(tree, table, rows, chosen):  # type: ignore[no-untyped-def]
                 table = with_slots(IntMapArrays(keys, values), size, tokens[2] - tokens[1])
                 keys, values = table.keys, table.values
             size += _count_up(keys, values, node, tokens)
+    for node in range(len(tree.counts)):
+        _place_tokens(tree, chosen, node)
     return IntMapArrays(keys, values), size
 
 
@@ -152,6 +186,7 @@ def _insert(tree, table, size, rows, chosen, new, done):  # type: ignore[no-unty
             table, size = _enter(table, size, node, tokens)
         add_row(tree, leaf, row, rows.boxes[row])
         node = np.int64(leaf)
+        _place_tokens(tree, chosen, node)
         while node != ROOT and is_overfull(tree, node):
             sibling = split(tree, node)
             table, size = _shift(tree, table, size, rows, chosen, (node, sibling, 0))
@@ -171,6 +206,7 @@ def _remove(tree, table, size, rows, chosen, old, done):  # type: ignore[no-unty
             node = np.int64(tree.parents[node])
             size = _leave(table, size, node, tokens)
         node = take_row(tree, old[i])
+        _place_tokens(tree, chosen, node)
         while is_underfull(tree, node):
             parent = np.int64(tree.parents[node])
             table, size = _shift(tree, table, size, rows, chosen, settle(tree, node))
