@@ -11,11 +11,12 @@ from nearcast.errors import InvalidInput
 from nearcast.matching.aptree.cells import axis_of, chances_of, grid_counts, placed_edges
 from nearcast.matching.aptree.cuts import cost_of, distinct_keys, keyword_bounds
 from nearcast.matching.aptree.expected import Expected
-from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS
+from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS, covers
 from nearcast.matching.aptree.ranks import RankedRows
 
 SAMPLE = 2048  # rows by which borders are placed and a grid is judged
 FEWEST = 8  # rows of a child on average: with fewer, children would take more memory than their rows
+_SLACK = 1.5
 GAIN = 0.9  # a division must leave at most this share of the cost
 PRIORITIES, PARTITIONS = ("cost", "keyword", "space"), ("hr", "dp")
 
@@ -130,6 +131,7 @@ class Divider:
         boxes = self.rows.boxes[node.items[:: -(-n // SAMPLE)]]
         messages = self.expected.within(node.region)
         x, y = axis_of(boxes, messages, node.region, 0), axis_of(boxes, messages, node.region, 1)
+        parts = _affordable(parts, node.copies, *mean_sides(boxes, node.region))
         while parts >= 2:
             columns = int(parts**0.5 + 0.5)
             columns, lines = max(columns, parts // columns), min(columns, parts // columns)
@@ -144,6 +146,28 @@ class Divider:
                 return Grid(cost, across, down) if cost <= GAIN * n else None
             parts //= 2
         return None
+
+
+def _affordable(parts: int, copies: float, width: float, height: float) -> int:
+    """How many cells to begin with, given the mean sides of boxes as shares of the region's: an even grid of c x c
+    cells makes (1 + width x c) x (1 + height x c) copies. One that is placed well makes fewer, hence the slack.
+    """
+    while parts >= 2 and (1 + width * parts**0.5) * (1 + height * parts**0.5) > _SLACK * copies:
+        parts //= 2
+    return parts
+
+
+@kernel
+def mean_sides(boxes, region):  # type: ignore[no-untyped-def]
+    """How much of the region's width and height a box takes on average, those that cover it left out."""
+    wide, high, n = 0.0, 0.0, 0
+    width, height = region[2] / 2 - region[0] / 2, region[3] / 2 - region[1] / 2
+    for i in range(len(boxes)):
+        if not covers(boxes[i], region):
+            wide += max(0.0, min(boxes[i, 2], region[2]) / 2 - max(boxes[i, 0], region[0]) / 2)
+            high += max(0.0, min(boxes[i, 3], region[3]) / 2 - max(boxes[i, 1], region[1]) / 2)
+            n += 1
+    return (wide / width / n if width > 0.0 and n else 0.0), (high / height / n if height > 0.0 and n else 0.0)
 
 
 @kernel

@@ -4,8 +4,8 @@ BY_TRIE    the trie filters, and its lists are asked for their place alone;
 BY_CELLS   the quadtree filters, and the lists of its nodes are verified directly;
 BY_LISTS   the quadtree filters, and its lists are taken down the trie.
 
-The first is chosen, or not, before anything is filtered, by the expected number of the quadtree's entries; between the
-other two the lists decide that the quadtree's filter found.
+For a range the first is chosen, or not, before anything is filtered, by the expected number of the quadtree's entries;
+between the other two the lists decide that the quadtree's filter found. For a point they decide between all three.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from nearcast.matching.lfilter.costs import (
 )
 from nearcast.matching.lfilter.prune import Both, prune
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.quadtree.cells import FINEST
 from nearcast.matching.quadtree.estimate import expected
 from nearcast.matching.quadtree.search import scan_node, visited_nodes
 from nearcast.matching.trie.search import BY_COST, Held, asked, forget, walk
@@ -66,43 +65,48 @@ def search(both: Both, messages: MessageBatch, model: Model, tools: Tools, way: 
 
 @kernel
 def _search(both, messages, model, tools, way, starts, told):  # type: ignore[no-untyped-def]
-    places = both.places
     out, n, nodes, seen = np.empty(1024, np.int32), 0, 0, 0
-    stack = np.empty(256, np.int64)
+    stack, nowhere = np.empty(256, np.int64), np.empty(0, np.int32)
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
-        chosen, cost = choose(both, model, terms, box, way)
-        mark_terms(tools.marks, messages, m, 1)
-        if chosen == BY_TRIE:
-            ask = asked(places, messages, m, tools.spots)
-            found, stack = walk(Held(both.trie, places, both.rows), ask, BY_COST, (out, n, 0, 0), stack)
-            forget(ask)
-            out, n = found[0], found[1]
-            spent, more, looked = TOKEN * len(terms) + NODE * found[2] + ROW * found[3], found[2], found[3]
-        else:
+        chosen, cost, cells = BY_CELLS, np.inf, nowhere
+        if is_range(box) or way == BY_TRIE:
+            chosen, cost = guess(both.quad, model, terms, box, way)
+        if chosen != BY_TRIE:
             cells = visited_nodes(both.quad, terms, box)
-            chosen, cost = choose_lists(both.quad, model, len(terms), box, cells, (chosen, cost), way)
-            if chosen == BY_LISTS:
-                ask = asked(places, messages, m, tools.spots)
-                out, n, more, looked, searched = prune(both, ask, tools.marks, cells, (out, n, 0, 0, 0))
-                forget(ask)
-                spent = START + TOKEN * len(terms) + STEP * searched + NODE * more + LEFT * looked
+            chosen, cost = choose(both.quad, model, terms, box, cells, (chosen, cost), way)
+        mark_terms(tools.marks, messages, m, 1)
+        if chosen == BY_CELLS:
+            out, n, reached, looked = _scan_cells(both.quad, cells, both.rows, tools.marks, box, out, n)
+            chance = chance_of_term(model.marked, model.lengths, len(terms))
+            spent = cost_of_entries(looked, chance, is_range(box))
+        else:
+            ask = asked(both.places, messages, m, tools.spots)
+            if chosen == BY_TRIE:
+                held = Held(both.trie, both.places, both.rows)
+                (out, n, reached, looked), stack = walk(held, ask, BY_COST, (out, n, 0, 0), stack)
+                spent = TOKEN * len(terms) + NODE * reached + ROW * looked
             else:
-                more, looked = 0, 0
-                for k in range(len(cells)):
-                    out, n = scan_node(both.quad, cells[k], both.rows, tools.marks, box, out, n)
-                    looked += both.quad.lists.counts[cells[k]]
-                chance = chance_of_term(model.marked, model.lengths, len(terms))
-                spent = cost_of_entries(looked, chance, is_range(box))
-            spent += CELL * len(cells)
-            more += len(cells)
+                out, n, reached, looked, searched = prune(both, ask, tools.marks, cells, (out, n, 0, 0, 0))
+                spent = START + TOKEN * len(terms) + STEP * searched + NODE * reached + LEFT * looked
+            forget(ask)
         mark_terms(tools.marks, messages, m, 0)
-        nodes, seen, starts[m + 1] = nodes + more, seen + looked, n
+        nodes, seen, starts[m + 1] = nodes + reached + len(cells), seen + looked, n
         told[chosen, 0] += 1
         told[chosen, 1] += cost
-        told[chosen, 2] += spent
+        told[chosen, 2] += spent + CELL * len(cells)
     return out[:n].copy(), nodes, seen
+
+
+@kernel
+def _scan_cells(quad, cells, rows, marks, box, out, n):  # type: ignore[no-untyped-def]
+    """Verify the lists of these nodes directly; return out, n, no nodes beyond these, and the entries looked at."""
+    looked = 0
+    for k in range(len(cells)):
+        out, n = scan_node(quad, cells[k], rows, marks, box, out, n)
+        looked += quad.lists.counts[cells[k]]
+    return out, n, 0, looked
 
 
 @kernel
@@ -111,33 +115,44 @@ def is_range(box):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def choose(both, model, terms, box, way):  # type: ignore[no-untyped-def]
-    """The way, as far as it is chosen before anything is filtered, and its expected cost."""
+def guess(quad, model, terms, box, way):  # type: ignore[no-untyped-def]
+    """The way of a range before anything is filtered, and its expected cost: by trie, or not."""
     if way == BY_TRIE:
         return BY_TRIE, cost_by_trie(model.loads, model.lengths, terms, np.inf)
-    leaves, entries = expected(both.quad, box, _LEVEL if is_range(box) else FINEST)
+    leaves, entries = expected(quad, box, _LEVEL)
     n_lists = leaves + _LEVEL
     search_steps = n_lists * steps(np.int64(entries / n_lists))
-    chosen, cost = _cheaper(model, len(terms), entries, search_steps, is_range(box), way)
-    cost += CELL * n_lists
-    if way == CHEAPEST:
-        by_trie = cost_by_trie(model.loads, model.lengths, terms, cost)
-        if by_trie < cost:
-            return BY_TRIE, by_trie
-    return chosen, cost
+    chosen, cost = _cheaper(model, len(terms), entries, search_steps, True, way)
+    return _or_by_trie(model, terms, (chosen, cost + CELL * n_lists), way)
 
 
 @kernel
-def choose_lists(quad, model, n_terms, box, cells, chosen, way):  # type: ignore[no-untyped-def]
-    """The way once the lists are known; the cost stays what was expected unless the way changes."""
+def choose(quad, model, terms, box, cells, guessed, way):  # type: ignore[no-untyped-def]
+    """The way once the quadtree's filter has told the lists. Its cost stays what was guessed, unless the way changes.
+
+    For a point there is no guess: the filter takes less than a microsecond, and all ways are still open.
+    """
     entries, search_steps = np.int64(0), np.int64(0)
     for k in range(len(cells)):
         count = np.int64(quad.lists.counts[cells[k]])
         if count > 0:
             entries += count
             search_steps += steps(count)
-    better, cost = _cheaper(model, n_terms, entries, search_steps, is_range(box), way)
-    return (better, cost + CELL * len(cells)) if better != chosen[0] else chosen
+    better, cost = _cheaper(model, len(terms), entries, search_steps, is_range(box), way)
+    cost += CELL * len(cells)
+    if not is_range(box):
+        return _or_by_trie(model, terms, (better, cost), way)
+    return guessed if better == guessed[0] else (better, cost)
+
+
+@kernel
+def _or_by_trie(model, terms, other, way):  # type: ignore[no-untyped-def]
+    """The trie if it is expected to be cheaper than the other way, and that is open."""
+    if way == CHEAPEST:
+        cost = cost_by_trie(model.loads, model.lengths, terms, other[1])
+        if cost < other[1]:
+            return BY_TRIE, cost
+    return other
 
 
 @kernel
