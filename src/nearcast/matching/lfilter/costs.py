@@ -8,7 +8,12 @@ about the same factor, which changes no comparison.
 
 from __future__ import annotations
 
+import numpy as np
+
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.vector import prefetch
+
+_AHEAD = 16  # each term's load is a cache miss
 
 # The trie
 TOKEN = 100.0  # a token of the message: sorted, and looked for among the root's children
@@ -23,7 +28,7 @@ NEAR_POINT, NEAR_RANGE = 175.0, 340.0  # an entry whose term occurs: its box, an
 START = 8000.0  # memory, and what is read for the first time
 STEP = 9.0  # a step of a search below the root, among terms that lie together
 DEEP_STEP = 80.0  # a step of a search further down, among numbers that do not
-LEFT = 200.0  # an entry that is left where lists end
+LEFT, LEFT_RANGE = 200.0, 270.0  # an entry that is left where lists end; of a range more of them overlap
 _LEFT_SHARE = 1.3  # of the entries whose rarest term occurs: how many are left, copies and all
 
 
@@ -46,9 +51,13 @@ def cost_by_trie(loads, lengths, terms, limit):  # type: ignore[no-untyped-def]
         k += 1
     part = min(1.0, max(0.0, (n - lengths[k]) / (lengths[k + 1] - lengths[k])))
     cost = TOKEN * n
+    for i in range(min(n, _AHEAD)):
+        prefetch(loads, loads.shape[1] * np.int64(terms[i]))
     for i in range(n):
         if cost > limit:
             break
+        if i + _AHEAD < n:
+            prefetch(loads, loads.shape[1] * np.int64(terms[i + _AHEAD]))
         if terms[i] < len(loads):
             cost += loads[terms[i], k] * (1 - part) + loads[terms[i], k + 1] * part
     return cost
@@ -71,11 +80,12 @@ def cost_of_entries(entries, chance, is_range):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cost_of_lists(n_tokens, search_steps, entries, chance):  # type: ignore[no-untyped-def]
+def cost_of_lists(n_tokens, search_steps, entries, chance, is_range):  # type: ignore[no-untyped-def]
     """C_L at the root: what going down the trie with these lists costs. All of them are cut for each token, which takes
     `search_steps` for one, and what is left is verified.
     """
-    return START + n_tokens * (TOKEN + STEP * search_steps) + entries * chance * _LEFT_SHARE * LEFT
+    left = entries * chance * _LEFT_SHARE
+    return START + n_tokens * (TOKEN + STEP * search_steps) + left * (LEFT_RANGE if is_range else LEFT)
 
 
 @kernel

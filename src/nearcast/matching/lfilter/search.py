@@ -160,7 +160,7 @@ def _cheaper(model, n_terms, entries, search_steps, wide, way):  # type: ignore[
     """To verify lists directly or to go down the trie with them, and the cost, the filter's apart."""
     chance = chance_of_term(model.marked, model.lengths, n_terms)
     by_cells = cost_of_entries(entries, chance, wide)
-    by_lists = cost_of_lists(n_terms, search_steps, entries, chance)
+    by_lists = cost_of_lists(n_terms, search_steps, entries, chance, wide)
     if way == BY_CELLS or (way == CHEAPEST and by_cells <= by_lists):
         return BY_CELLS, by_cells
     return BY_LISTS, by_lists
