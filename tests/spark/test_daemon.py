@@ -34,4 +34,4 @@ def test_a_task_that_leaves_little_freezes_nothing_and_its_garbage_is_still_coll
     gc.freeze()
     before = gc.get_freeze_count()
     assert frozen_after(lambda: 0)() == 0
-    assert gc.get_freeze_count() == before
+    assert gc.get_freeze_count() <= before  # fewer where something frozen went away meanwhile

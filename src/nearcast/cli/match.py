@@ -290,8 +290,10 @@ def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def chosen_by(index: Index) -> str:
     """The method that does the work: the one that `auto` chose, or the index's own."""
+    from nearcast.indexes.auto import Auto
+
     method = index.matcher.method
-    return str(getattr(method, "chosen", method).name)
+    return method.chosen.name if isinstance(method, Auto) else method.name
 
 
 def _method_told(summary: dict[str, Any]) -> str:
