@@ -23,10 +23,11 @@ from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
 from nearcast.indexes.auto import watch
 from nearcast.indexes.auto.costs import nanoseconds
-from nearcast.indexes.auto.trial import DEFAULT, FEW, estimates, few_of, made_up
+from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
 from nearcast.indexes.auto.watch import Load, Watch
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method, make_method
+from nearcast.matching.sample import few_of
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 
@@ -71,7 +72,7 @@ class Auto(Method):
         return self._given if seen is None else seen
 
     def expect(self, messages: MessageBatch) -> None:
-        self._given = few_of(messages) if messages.size else None
+        self._given = few_of(messages, MOST_MESSAGES) if messages.size else None
 
     def _decide(self, rows: np.ndarray, at_build: bool) -> None:
         """Plan for these rows. At a build the choice is always built; else only if it is another."""
@@ -96,7 +97,7 @@ class Auto(Method):
     def _messages(self, rows: np.ndarray) -> tuple[MessageBatch, str]:
         seen = self._watch.recent
         if seen is not None:
-            return few_of(checked_messages(seen, self.store.n_terms)), SEEN
+            return few_of(checked_messages(seen, self.store.n_terms), MOST_MESSAGES), SEEN
         if self._given is not None:
             return checked_messages(self._given, self.store.n_terms), GIVEN
         return made_up(self.store, rows), MADE_UP

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.arrays.ragged import sorted_sets, take
+from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.indexes.auto.costs import nanoseconds
 from nearcast.matching.intake import checked_messages
@@ -89,14 +89,6 @@ def _sample(store: RowStore, space: Space, rows: np.ndarray) -> RowStore:
     sample = RowStore(space)
     sample.add(batch._replace(shapes=np.full(batch.size, NO_SHAPE, np.int32)), [])  # methods see boxes only
     return sample
-
-
-def few_of(messages: MessageBatch) -> MessageBatch:
-    """A copy of at most MOST_MESSAGES of them, from all over the batch."""
-    n = min(MOST_MESSAGES, messages.size)
-    order = np.arange(n) * messages.size // max(1, n)
-    terms, starts = take(messages.terms, messages.term_starts, order)
-    return MessageBatch(messages.ids[order], terms, starts, messages.boxes[order], messages.times[order])
 
 
 def made_up(store: RowStore, rows: np.ndarray) -> MessageBatch:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.ragged import take
 from nearcast.model import MessageBatch
 
 MOST = 2048  # messages that are kept of a sample
@@ -55,11 +54,3 @@ def _chances(found: np.ndarray, rows: np.ndarray, n_messages: int) -> np.ndarray
     terms = found.sum() / n_messages if n_messages and found.any() else MADE_UP_TERMS
     by_rows = np.minimum(1.0, np.maximum(rows, 0.5) * (terms / max(1.0, rows.sum())))
     return np.asarray(np.minimum(1.0, (found + 1.0) / (n_messages + 1.0 / by_rows)))
-
-
-def few_of(messages: MessageBatch) -> MessageBatch:
-    """A copy of at most MOST of them, from all over the batch."""
-    n = min(MOST, messages.size)
-    order = np.arange(n) * messages.size // max(1, n)
-    terms, starts = take(messages.terms, messages.term_starts, order)
-    return MessageBatch(messages.ids[order], terms, starts, messages.boxes[order], messages.times[order])

@@ -12,11 +12,12 @@ from nearcast.matching.aptree.build import Builder
 from nearcast.matching.aptree.change import emptied, insert_items, remove_items
 from nearcast.matching.aptree.division import Divider, Settings
 from nearcast.matching.aptree.drift import drifted
-from nearcast.matching.aptree.expected import Expected, few_of
+from nearcast.matching.aptree.expected import MOST, Expected
 from nearcast.matching.aptree.nodes import BY_PLACE, BY_WORDS, DUMMY, KIND, LEAF, NONE, ROOT, USED_NODES, WEIGHT, Tree
 from nearcast.matching.aptree.pack import is_loose, packed
 from nearcast.matching.aptree.ranks import Ranks
 from nearcast.matching.aptree.route import OUT_TOO_SHORT, TREE_TOO_FULL
+from nearcast.matching.sample import few_of
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
 
@@ -51,7 +52,7 @@ class TreeKeeper:
         self.start(np.zeros(0, np.int32))
 
     def expect(self, messages: MessageBatch) -> None:
-        self.sample = few_of(messages) if messages.size else None
+        self.sample = few_of(messages, MOST) if messages.size else None
 
     # -- building
 
