@@ -53,6 +53,16 @@ if not JIT_DISABLED:
         return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]), 4), np.float32)
 
     @kernel
+    def unsafe_small_lines(ticket, k, width):  # type: ignore[no-untyped-def]
+        """Array k as float32[n,width]."""
+        return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]), np.int64(width)), np.float32)
+
+    @kernel
+    def unsafe_int32_lines(ticket, k, width):  # type: ignore[no-untyped-def]
+        """Array k as int32[n,width]."""
+        return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]), np.int64(width)), np.int32)
+
+    @kernel
     def unsafe_uint32(ticket, k):  # type: ignore[no-untyped-def]
         return carray(_pointer(ticket[k, 0]), (np.int64(ticket[k, 1]),), np.uint32)
 

@@ -59,7 +59,7 @@ def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float 
     name, messages = record["method"], record["messages"]
     subscriptions = run["workload"]["subscriptions"]
     build = _of(run["builds"], name)
-    updates = _of(run.get("updates", []), name)
+    updates = _of(run.get("updates") or run.get("arrivals", []), name)
     whole = _of(run.get("tables", []), name)
     table = whole.get("groups", {}).get(group, {})
     work = {key: value / max(1, messages) for key, value in record["work"].items()}
@@ -113,7 +113,7 @@ def _ratio(own: dict[str, Any], others: list[dict[str, Any]]) -> float | None:
 
 
 def _update_us(record: dict[str, Any], which: str) -> float | None:
-    if not record:
+    if which not in record:
         return None
     each = [took / rows * 1e6 for took, rows in zip(record[which], record["rows"], strict=True) if rows]
     return median(each)

@@ -8,6 +8,8 @@ from typing import cast
 import numpy as np
 
 from nearcast.bench.draws import stream_key, units
+from nearcast.bench.expressions import has_expressions
+from nearcast.bench.whole import Whole
 from nearcast.bench.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.method import REGISTRY, Method
@@ -26,6 +28,8 @@ def names_of(kind: str) -> list[str]:
 
 def maker_over(store: RowStore, workload: Workload) -> Maker:
     """Makes empty methods over the store. Unknown names, options and values raise."""
+    if has_expressions(workload):
+        return lambda variant: cast(Method, Whole(variant.make(store, workload.geometry)))
     if workload.kind == "match":
         return lambda variant: variant.make(store, workload.geometry)
     asked = rank_rows(store, workload)

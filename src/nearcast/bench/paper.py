@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,11 @@ from typing import Any
 from nearcast.bench.runner import Settings
 from nearcast.bench.workload import GROUPS, Workload, group_name, workload_of
 from nearcast.errors import InvalidInput
+from nearcast.matching.variant import variant_of
 
-MEASURES = ("time", "size", "throughput", "nodes", "candidates", "matches")
+OF_INDEXES = ("size", "build", "insert")
+"""Measures of an index, whatever the messages are."""
+MEASURES = ("time", "throughput", "nodes", "candidates", "matches", *OF_INDEXES)
 TRENDS = ("rises", "falls", "sublinear", "hump", "dip")
 
 
@@ -33,7 +37,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure or table. Along its axis: numbers of tokens, else the varied parameter, else the data sets."""
+    """One figure or table. Along its axis: numbers of tokens, else the varied parameter of the workload or option of
+    the methods, else the data sets.
+    """
 
     id: str  # as it is asked for: "7", "table-1"
     title: str
@@ -46,6 +52,7 @@ class Figure:
     tokens: Mapping[str, list[int]] = dataclasses.field(default_factory=dict)  # of "short", "long"
     workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # other values than the data's
     vary: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # at most one parameter
+    options: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # at most one, of all methods
     settings: Settings = dataclasses.field(default_factory=Settings)
     claims: tuple[Claim, ...] = ()
 
@@ -53,8 +60,8 @@ class Figure:
     def along(self) -> str:
         if self.tokens:
             return "tokens"
-        if self.vary:
-            return next(iter(self.vary))
+        for name in (*self.vary, *self.options):
+            return name
         return "data" if len(self.data) > 1 else "messages"
 
     @property
@@ -63,6 +70,15 @@ class Figure:
         if not self.tokens:
             return self.groups
         return tuple(group_name(stem, n) for stem in self.groups for n in self.tokens.get(stem.split("-")[0], ()))
+
+    @property
+    def variants(self) -> dict[str, tuple[str, Any]]:
+        """By label, the methods that are run: (its label in the figure, the value of the option along the axis)."""
+        labels = [variant_of(text).label for text in self.methods]
+        if not self.options:
+            return {label: (label, None) for label in labels}
+        name, values = next(iter(self.options.items()))
+        return {f"{label} {name}={json.dumps(value)}": (label, value) for value in values for label in labels}
 
     @property
     def name(self) -> str:

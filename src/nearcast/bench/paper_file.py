@@ -56,7 +56,7 @@ def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
             raise InvalidInput(f"a figure needs '{name}': {dict(content)!r:.80}")
     given = {name: str(content[name]) for name in ("id", "title", "place", "note", "measure") if name in content}
     named = {name: _texts(content, name) for name in ("data", "methods", "groups") if name in content}
-    tables = {name: _table(content, name) for name in ("tokens", "workload", "vary")}
+    tables = {name: _table(content, name) for name in ("tokens", "workload", "vary", "options")}
     claims = tuple(_claim(each) for each in _list(content, "claims"))
     settings = settings_of({**run, **_table(content, "run")})
     return Figure(**given, **named, **tables, settings=settings, claims=claims)  # type: ignore[arg-type]
@@ -84,10 +84,11 @@ def _value(name: str, value: Any) -> float | tuple[float, ...]:
 
 def _check(paper: Paper, figure: Figure) -> None:
     where = f"figure '{figure.id}' of {paper.name}"
+    varied = (figure.vary, figure.tokens, figure.options)
     _one_of(figure.measure, MEASURES, f"the measure of {where}")
     for data in figure.data:
         _one_of(data, tuple(paper.data), f"the data of {where}")
-    if len(figure.vary) > 1 or (figure.vary and figure.tokens):
+    if len(figure.vary) > 1 or len(figure.options) > 1 or len(list(filter(bool, varied))) > 1:
         raise InvalidInput(f"{where} varies more than one thing")
     if any(group_of(stem).tokens is not None for stem in figure.groups):
         raise InvalidInput(f"the groups of {where} are without numbers of tokens; those are in 'tokens'")
@@ -95,7 +96,10 @@ def _check(paper: Paper, figure: Figure) -> None:
         _one_of(length, ("short", "long"), f"a length in the tokens of {where}")
         if not isinstance(counts, list) or not all(isinstance(count, int) for count in counts):
             raise InvalidInput(f"the tokens of {where} are lists of whole numbers; '{length}' is {counts!r}")
-    for label in figure.methods:
+    for name, values in figure.options.items():
+        if not isinstance(values, list) or not values:
+            raise InvalidInput(f"the values of the option '{name}' in {where} are a list")
+    for label in figure.variants:
         variant_of(label)
     _check_workloads(paper, figure, where)
     for claim in figure.claims:

@@ -1,6 +1,7 @@
 """From figures to runs: figures over the same rows, measured alike, share one run, so that an index is built once.
 
-A figure that varies something has its runs to itself: all points of a line are measured beside the same methods.
+A figure that varies something shares its runs only with figures that vary the same of the same methods: all points of a
+line are measured beside the same methods.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ def plan_of(paper: Paper, figures: Sequence[Figure], scale: float) -> Plan:
     for figure in figures:
         plan.parts[figure.id], plan.missing[figure.id] = [], {}
         for data, value, workload in _workloads(paper, figure, scale):
-            labels, missing = available(figure.methods, workload.kind)
+            labels, missing = available(list(figure.variants), workload.kind)
             plan.missing[figure.id] |= missing
             if labels:
                 settings = _scaled(figure.settings, scale)
-                key = _key(workload, settings, figure.id if figure.vary else "")
+                key = _key(workload, settings, [dict(figure.vary), labels] if figure.vary else [])
                 number = numbers.setdefault(key, len(plan.runs))
                 _ask(plan, number, Run(workload, settings, labels))
                 plan.parts[figure.id].append(Part(number, data, value))
@@ -93,9 +94,9 @@ def _scaled(settings: Settings, scale: float) -> Settings:
     return dataclasses.replace(settings, mixed=max(10, round(settings.mixed * scale)) if settings.mixed else 0)
 
 
-def _key(workload: Workload, settings: Settings, owner: str) -> str:
+def _key(workload: Workload, settings: Settings, varied: list[Any]) -> str:
     alike = {**workload.parameters(), "groups": None}
-    return json.dumps([owner, alike, dataclasses.asdict(settings)], sort_keys=True)
+    return json.dumps([varied, alike, dataclasses.asdict(settings)], sort_keys=True)
 
 
 def _ask(plan: Plan, number: int, more: Run) -> None:

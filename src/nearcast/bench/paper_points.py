@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nearcast.bench.figures import batch_us
 from nearcast.bench.measure import median
-from nearcast.bench.paper import Figure
+from nearcast.bench.paper import OF_INDEXES, Figure
 from nearcast.bench.paper_plan import Part
 from nearcast.bench.report import label_of
 from nearcast.bench.workload import group_of
@@ -17,6 +17,8 @@ from nearcast.matching.variant import variant_of
 UNITS = {
     "time": "µs a message",
     "size": "bytes a subscription",
+    "build": "seconds of CPU time",
+    "insert": "µs a subscription",
     "throughput": "operations a second",
     "nodes": "nodes visited a message",
     "candidates": "candidates a message",
@@ -42,7 +44,8 @@ class Point(NamedTuple):
 def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, Any]]) -> list[Point]:
     """In the figure's order of panels, places and methods."""
     methods = [variant_of(text).label for text in figure.methods]
-    found = [point for part in parts for point in _of_part(figure, part, runs[part.run], methods)]
+    of_part = _of_indexes if figure.measure in OF_INDEXES else _of_groups
+    found = [point for part in parts for point in of_part(figure, part, runs[part.run])]
     panels = list(dict.fromkeys(point.panel for point in found))
     places = list(dict.fromkeys(point.label for point in found))
     return sorted(
@@ -50,34 +53,59 @@ def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, An
     )
 
 
-def _of_part(figure: Figure, part: Part, run: dict[str, Any], methods: Sequence[str]) -> Iterator[Point]:
-    if figure.measure == "size":
-        subscriptions = max(1, run["workload"]["subscriptions"])
-        for record in _those(run["builds"], methods):
-            x = part.data if part.value is None else part.value
-            yield Point("", x, record["method"], record["bytes"] / subscriptions)
-        return
+def _of_indexes(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
+    for record in _those(_INDEXES[figure.measure][0](run), figure):
+        method, option = figure.variants[record["method"]]
+        x = part.value if part.value is not None else option if option is not None else part.data
+        panel = part.data if len(figure.data) > 1 and figure.along != "data" else ""
+        yield Point(panel, x, method, _INDEXES[figure.measure][1](record, run))
+
+
+def _mean_insert_us(record: dict[str, Any], run: dict[str, Any]) -> float:
+    """The mean: what is rare and dear, such as building a part anew, counts in full."""
+    return float(sum(record["insert_cpu_s"]) / max(1, sum(record["rows"])) * 1e6)
+
+
+Records = Sequence[dict[str, Any]]
+_INDEXES: dict[str, tuple[Callable[[dict[str, Any]], Records], Callable[[dict[str, Any], dict[str, Any]], float]]] = {
+    "size": (
+        lambda run: list(run["builds"]),
+        lambda record, run: float(record["bytes"]) / max(1, run["workload"]["subscriptions"]),
+    ),
+    "build": (lambda run: list(run["builds"]), lambda record, run: float(record["cpu_s"])),
+    "insert": (lambda run: list(run.get("arrivals") or run.get("updates", [])), _mean_insert_us),
+}
+"""Of each measure of indexes: where its records are, and its value."""
+
+
+def _of_groups(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
     groups = run["mixed"] if figure.measure == "throughput" else run["groups"]
     for group in figure.all_groups:
-        records = _those(groups[group], methods)
+        records = _those(groups[group], figure)
         shared = min((record.get("messages", 0) for record in records), default=0)
         for record in records:
             value = _value(figure.measure, record, shared)
             if value is not None:
-                yield Point(*_where(figure, part, group), record["method"], value, shared)
+                method, option = figure.variants[record["method"]]
+                yield Point(*_where(figure, part, group, option), method, value, shared)
 
 
-def _those(records: Sequence[dict[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
-    return [record for record in records if record["method"] in methods]
+def _those(records: Records, figure: Figure) -> Records:
+    return [record for record in records if record["method"] in figure.variants]
 
 
-def _where(figure: Figure, part: Part, group: str) -> tuple[str, Any]:
+def _where(figure: Figure, part: Part, group: str, option: Any) -> tuple[str, Any]:
     """The panel, and the place on its axis."""
     stem, tokens = group_of(group)
     if figure.along == "messages":
         return "", stem
-    x = {"tokens": tokens, "data": part.data}.get(figure.along, part.value)
     apart = len(figure.data) > 1 and figure.along != "data"
+    if figure.tokens:
+        x: Any = tokens
+    elif figure.along == "data":
+        x = part.data
+    else:
+        x = part.value if option is None else option
     return (f"{part.data}, {stem}" if apart else stem), x
 
 

@@ -11,12 +11,14 @@ import numpy as np
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.agreement import digest, require_agreement, sorted_hits
+from nearcast.bench.arrivals import run_arrivals
 from nearcast.bench.corpus import Corpus, Drawn, MadeUp, message_group
+from nearcast.bench.expressions import has_expressions, subscription_rows
 from nearcast.bench.kinds import maker_over, names_of
 from nearcast.bench.measure import share_within, timed, timed_all_threads
 from nearcast.bench.memory import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.mixed import MixedPlan, run_mixed
-from nearcast.bench.subscriptions import CHUNK, message_batch, row_batch, subscription_chunks
+from nearcast.bench.subscriptions import CHUNK, message_batch, subscription_chunks
 from nearcast.bench.table_path import TablePlan, run_tables
 from nearcast.bench.threads import TIMES_THE_MESSAGES, run_threads
 from nearcast.bench.workload import Workload
@@ -83,7 +85,7 @@ def run_case(
     """The raw measurements of one workload. Raises Disagreement where two methods differ."""
     settings, corpus, tell = settings or Settings(), corpus or MadeUp(workload), tell or (lambda step: None)
     chosen, left_out = _chosen(methods, workload, settings)
-    _warm_up(chosen, workload.kind, tell)
+    _warm_up(chosen, workload, tell)
     earlier = peak_bytes()  # of compiling, or of the case before
     reset_peak()
     measured, answers = _run_methods(chosen, workload, (corpus, settings, tell))
@@ -103,6 +105,9 @@ def _run_methods(chosen: list[Variant], workload: Workload, context: Context) ->
     store = filled_store(corpus, workload)
     memory["stored_bytes"] = resident_bytes()
     built, builds = _build_all(chosen, store, workload, (corpus, tell))
+    arrivals = _run_arrivals(built, store, workload, (corpus, tell))
+    for build in builds:
+        build["bytes"] = int(built[build["method"]].nbytes)
     memory["built_bytes"] = resident_bytes()
     groups: dict[str, list[dict[str, Any]]] = {}
     answers: dict[str, Hits] = {}
@@ -117,6 +122,8 @@ def _run_methods(chosen: list[Variant], workload: Workload, context: Context) ->
         "builds": builds,
         "groups": groups,
     }
+    if arrivals:
+        case["arrivals"] = arrivals
     if settings.threads:
         case["threads"] = _run_threads(built, workload, context)
     if settings.updates:
@@ -124,6 +131,17 @@ def _run_methods(chosen: list[Variant], workload: Workload, context: Context) ->
     if settings.mixed:
         case["mixed"] = _run_mixed(built, store, workload, context)
     return case, answers
+
+
+def _run_arrivals(
+    methods: dict[str, Method], store: RowStore, workload: Workload, context: tuple[Corpus, Tell]
+) -> list[dict[str, Any]]:
+    """What is not there at the build is inserted; nothing where all is."""
+    corpus, tell = context
+    if workload.n_built == workload.subscriptions:
+        return []
+    tell(f"{workload.name}: inserting {workload.subscriptions - workload.n_built:,} subscriptions")
+    return run_arrivals(methods, store, corpus, workload)
 
 
 def _run_threads(methods: dict[str, Method], workload: Workload, context: Context) -> dict[str, list[dict[str, Any]]]:
@@ -159,14 +177,17 @@ def steps_of(methods: Sequence[str], workload: Workload, settings: Settings) -> 
     """How often `run_case` will tell what begins."""
     n, groups = len(_chosen(methods, workload, settings)[0]), len(workload.groups)
     of_groups = groups * (1 + bool(settings.threads) + bool(settings.mixed))
-    return 1 + 1 + n + of_groups + (n if settings.updates else 0) + (n if settings.tables else 0)
+    arrives = workload.n_built < workload.subscriptions
+    return 1 + 1 + n + arrives + of_groups + (n if settings.updates else 0) + (n if settings.tables else 0)
 
 
 def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowStore:
-    """The workload's subscriptions as stored rows: row k is subscription k. Nothing else holds more than a chunk."""
+    """The subscriptions that an index is built with as stored rows: row k is subscription k, unless there are
+    expressions, whose clauses have a row each. Nothing else holds more than a chunk.
+    """
     store = RowStore(workload.geometry)
-    for first, drawn in subscription_chunks(corpus, workload, chunk):
-        store.add(row_batch(drawn, first), [])
+    for first, drawn in subscription_chunks(corpus, workload, chunk, workload.n_built):
+        store.add(subscription_rows(workload, drawn, first), [])
     return store
 
 
@@ -182,6 +203,8 @@ def known_methods(methods: Sequence[str], kind: str = "match") -> list[Variant]:
 def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[Variant], dict[str, str]]:
     if workload.kind != "match" and (settings.tables or settings.threads):
         raise InvalidInput(f"tables and threads are measured on kind match alone, not on {workload.kind}")
+    if has_expressions(workload) and settings.threads:
+        raise InvalidInput("threads are measured on plain subscriptions alone, not on expressions")
     variants = known_methods(methods, workload.kind)
     others = [variant for variant in variants if variant.name != "brute"]
     if workload.subscriptions > settings.brute_limit and others:
@@ -190,11 +213,19 @@ def _chosen(methods: Sequence[str], workload: Workload, settings: Settings) -> t
     return variants, {}
 
 
-def _warm_up(methods: list[Variant], kind: str, tell: Tell) -> None:
+def _warm_up(methods: list[Variant], workload: Workload, tell: Tell) -> None:
     """Call every kernel once on a toy, so that nothing is compiled while it is timed."""
     tell("compiling")
     toy = Workload(
-        subscriptions=300, messages=3, vocabulary=500, topics=5, words_per_topic=20, long=(30, 60), kind=kind
+        subscriptions=300,
+        messages=3,
+        vocabulary=500,
+        topics=5,
+        words_per_topic=20,
+        long=(30, 60),
+        expression_share=workload.expression_share,
+        negated_share=workload.negated_share,
+        kind=workload.kind,
     )
     store = filled_store(MadeUp(toy), toy)
     rows, make = store.live_rows(), maker_over(store, toy)

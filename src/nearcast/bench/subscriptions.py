@@ -11,6 +11,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.bench.corpus import Corpus, Drawn
 from nearcast.bench.draws import begin, below, log_uniform, stream_key, unit, units
+from nearcast.bench.drift import wandering
 from nearcast.bench.places import draw_box
 from nearcast.bench.workload import Workload
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
@@ -29,7 +30,7 @@ class _Settings(NamedTuple):
 
 def draw_subscriptions(corpus: Corpus, workload: Workload, start: int, stop: int) -> Drawn:
     """Subscriptions number start .. stop - 1."""
-    sources = source_numbers(workload, start, stop)
+    sources = wandering(corpus, workload, source_numbers(workload, start, stop))
     messages = corpus.sources(sources)
     settings = _Settings(
         workload.tokens, workload.box_share, workload.hot_share, workload.world_share, workload.tiny_share
@@ -90,10 +91,13 @@ def _draw_region(settings, bounds, place, state, out_box):  # type: ignore[no-un
         draw_box(bounds, place[0], place[1], share, state, out_box)
 
 
-def subscription_chunks(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> Iterator[tuple[int, Drawn]]:
-    """(first number, subscriptions), chunk by chunk."""
-    for start in range(0, workload.subscriptions, chunk):
-        yield start, draw_subscriptions(corpus, workload, start, min(start + chunk, workload.subscriptions))
+def subscription_chunks(
+    corpus: Corpus, workload: Workload, chunk: int = CHUNK, stop: int | None = None
+) -> Iterator[tuple[int, Drawn]]:
+    """(first number, subscriptions), chunk by chunk: of all, or of the first so many."""
+    stop = workload.subscriptions if stop is None else stop
+    for start in range(0, stop, chunk):
+        yield start, draw_subscriptions(corpus, workload, start, min(start + chunk, stop))
 
 
 def row_batch(drawn: Drawn, first_id: int = 0) -> RowBatch:

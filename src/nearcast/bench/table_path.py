@@ -17,8 +17,8 @@ from nearcast.bench.workload import Workload
 from nearcast.engine.index import Index, build_index
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.variant import Variant
-from nearcast.matching.verify import owners_sorted
-from nearcast.model import Hits
+from nearcast.matching.verify import owners_sorted, verified
+from nearcast.model import Hits, MessageBatch
 from nearcast.tables import matches_table
 
 
@@ -33,13 +33,13 @@ class TablePlan(NamedTuple):
 
 PARTS = ("read", "lookup", "kernel", "order", "write")
 """Where the time goes: table to terms and places (`lookup`, tokens to terms, is within it), the method, rows to sorted
-ids, ids to the matches table."""
+ids (without those that NOT forbids), ids to the matches table."""
 
 
 def run_tables(
     methods: Sequence[Variant], workload: Workload, corpus: Corpus, plan: TablePlan, answers: dict[str, Hits]
 ) -> list[dict[str, Any]]:
-    """Raw figures by method. `answers` are what the methods found, by group: row k is subscription k."""
+    """Raw figures by method. `answers` are what the methods found, by group, as numbers of subscriptions."""
     subscriptions = pa.concat_tables(subscription_tables(corpus, workload))
     words = corpus.words()
     groups = {group: messages_table(message_group(corpus, workload, group), words, group) for group in workload.groups}
@@ -92,10 +92,16 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
     _, lookup = timed_all_threads(index.vocabulary.lookup, tokens)
     checked = checked_messages(batch, store.n_terms)
     (hits, _), kernel = timed_all_threads(method.match, checked)
-    (ids, starts), order = timed_all_threads(owners_sorted, store, hits, False)
+    (ids, starts), order = timed_all_threads(_ids_of, index, checked, hits)
     table, write = timed_all_threads(matches_table, checked.ids, ids, starts)
     taken = (read, lookup, kernel, order, write)
     return table, {name: took.cpu_s for name, took in zip(PARTS, taken, strict=True)}
+
+
+def _ids_of(index: Index, messages: MessageBatch, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
+    """What the method found as subscriptions: what NOT forbids is dropped, each is there once."""
+    store = index.matcher.store
+    return owners_sorted(store, verified(store, messages, hits), store.live > len(index))
 
 
 def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:

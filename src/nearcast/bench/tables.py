@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.bench.corpus import Corpus, Drawn, message_group
+from nearcast.bench.expressions import Shapes, expression_texts, has_expressions, shapes_of
 from nearcast.bench.subscriptions import CHUNK, subscription_chunks
 from nearcast.bench.workload import Workload
 from nearcast.errors import InvalidInput
@@ -25,9 +26,13 @@ OnChunk = Callable[[str, int], None]
 _CHUNK_OF_MESSAGES = 1 << 14  # a long one has 550 tokens: 36 MB of terms
 
 
-def subscriptions_table(drawn: Drawn, words: pa.Array, first_id: int = 0) -> pa.Table:
-    """id, tokens, xmin, ymin, xmax, ymax."""
-    return pa.table(_ids_and_tokens(drawn, words, first_id) | _box_columns(drawn.boxes))
+def subscriptions_table(drawn: Drawn, words: pa.Array, first_id: int = 0, shapes: Shapes | None = None) -> pa.Table:
+    """id, tokens (an expression where shapes are given), xmin, ymin, xmax, ymax."""
+    columns = _ids_and_tokens(drawn, words, first_id)
+    if shapes is not None:
+        columns["expression"] = pa.array(expression_texts(drawn, shapes, words), pa.string())
+        del columns["tokens"]
+    return pa.table(columns | _box_columns(drawn.boxes))
 
 
 def messages_table(drawn: Drawn, words: pa.Array, group: str, first_id: int = 0) -> pa.Table:
@@ -52,10 +57,9 @@ def _box_columns(boxes: np.ndarray) -> dict[str, pa.Array]:
 def subscription_tables(corpus: Corpus, workload: Workload) -> Iterator[pa.Table]:
     """All subscriptions, chunk by chunk; at least one table, if an empty one."""
     words = corpus.words()
-    if not workload.subscriptions:
-        yield subscriptions_table(_nothing(), words)
-    for first, drawn in subscription_chunks(corpus, workload, CHUNK):
-        yield subscriptions_table(drawn, words, first)
+    for first, drawn in subscription_chunks(corpus, workload, CHUNK) if workload.subscriptions else [(0, _nothing())]:
+        shapes = shapes_of(workload, drawn, first) if has_expressions(workload) else None
+        yield subscriptions_table(drawn, words, first, shapes)
 
 
 def message_tables(corpus: Corpus, workload: Workload, group: str) -> Iterator[pa.Table]:

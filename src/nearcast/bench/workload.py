@@ -73,6 +73,11 @@ class Workload:
     world_share: float = 0.0  # of subscriptions, cover the whole space
     tiny_share: float = 0.0  # of subscriptions, cover one point
     identical_share: float = 0.0  # of subscriptions, are copies of the first
+    expression_share: float = 0.0  # of subscriptions, join their tokens by AND and OR: see expressions.py
+    negated_share: float = 0.0  # of subscriptions with several tokens, forbid one of them
+
+    drift_share: float = 0.0  # of subscriptions, come from the west first and from the east last: see drift.py
+    built_share: float = 1.0  # of subscriptions, are there when an index is built; the others are inserted
 
     kind: str = "match"
     alpha: tuple[float, float] = (0.5, 0.5)  # of kind rank: what the place counts for, uniform
@@ -96,6 +101,9 @@ class Workload:
             _require(_is_number(value) and 0 <= value <= 1, name, "a share from 0 to 1")
         self._check_pairs()
         _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}")
+        if self.kind != "match":
+            _require(self.expression_share == self.negated_share == 0, "expression_share", f"0 with kind {self.kind}")
+            _require(self.built_share == 1, "built_share", f"1 with kind {self.kind}")
         _require(bool(self.groups), "groups", f"some of {', '.join(GROUPS)}")
         _require(len({group_of(group) for group in self.groups}) == len(self.groups), "groups", "different ones")
         Space.of(self.space)
@@ -118,6 +126,11 @@ class Workload:
     @property
     def geometry(self) -> Space:
         return Space.of(self.space)
+
+    @property
+    def n_built(self) -> int:
+        """How many subscriptions an index is built with: the first ones."""
+        return max(min(1, self.subscriptions), round(self.built_share * self.subscriptions))
 
     @property
     def words(self) -> WordSettings:
@@ -158,6 +171,10 @@ _SHARES = (
     "world_share",
     "tiny_share",
     "identical_share",
+    "expression_share",
+    "negated_share",
+    "drift_share",
+    "built_share",
 )
 
 
@@ -191,6 +208,8 @@ PRESETS = {
     "B": B,
     "lonlat": B.but(name="lonlat", space=None),
     "skewed": B.but(name="skewed", hot_share=0.2, world_share=0.01, tiny_share=0.2, identical_share=0.05),
+    "uniform": B.but(name="uniform", vocabulary=20_000, zipf=0.0, topic_share=0.0, clusters=0, background=1.0),
+    "expressions": A.but(name="expressions", tokens=(3, 7), expression_share=0.5, negated_share=0.3),
 }
 """A and B: boxes of 0.01-1 % (the papers') and of 0.0001-0.01 % of the space. With a million subscriptions
 a short point message has about 125 matches in A and 3 in B, a long one ten times as many."""

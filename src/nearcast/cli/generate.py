@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nearcast.bench.corpus import Corpus
     from nearcast.bench.workload import Workload
 
-WORKLOADS = "A, B, lonlat, skewed, or a .toml file of parameters"
+WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, or a .toml file"
 
 
 def generate(  # noqa: PLR0913  the options of a command are its parameters

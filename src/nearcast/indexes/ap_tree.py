@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.geo.space import Space
 from nearcast.matching.aptree.division import Settings
 from nearcast.matching.aptree.keeper import TreeKeeper
 from nearcast.matching.aptree.nodes import K_NODE, LEAF, S_NODE
 from nearcast.matching.aptree.search import match_tree
+from nearcast.matching.aptree.single import Tickets
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
@@ -59,6 +61,7 @@ class ApTree(Method):
         if not rebuild:
             self.rebuild_growth = math.inf  # type: ignore[misc]  # of this one: it keeps its first division for ever
         self._spare: list[tuple[np.ndarray, np.ndarray]] = []  # zeroed bits, one pair for each thread at work
+        self._tickets = Tickets()
 
     def expect(self, messages: MessageBatch) -> None:
         self.keeper.expect(messages)
@@ -69,12 +72,15 @@ class ApTree(Method):
 
     def build(self, rows: np.ndarray) -> None:
         self.keeper.start(rows)
+        self._tickets = Tickets()
 
     def insert(self, rows: np.ndarray) -> None:
         self.keeper.insert(rows)
+        self._tickets = Tickets()
 
     def remove(self, rows: np.ndarray) -> None:
         self.keeper.remove(rows)
+        self._tickets = Tickets()
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         starts = np.zeros(messages.size + 1, np.int64)
@@ -83,6 +89,11 @@ class ApTree(Method):
         rows, nodes, seen = match_tree(self.keeper.tree.shape, self.store.arrays, by_term, messages, scratch, starts)
         self._spare.append(scratch)
         return Hits(rows, starts), Work(nodes, seen, len(rows))
+
+    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
+        if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
+            return super().match_point(terms, x, y)
+        return self._tickets.match(self.keeper, self.store, terms, x, y)
 
     def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
         """A zeroed bit for each rank and for each row, which no other thread has."""
@@ -112,3 +123,4 @@ class ApTree(Method):
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         self.keeper.restore(arrays, header)
+        self._tickets = Tickets()

@@ -93,16 +93,25 @@ def search_forest(quad, roots, store, messages, marks, starts):  # type: ignore[
 @kernel
 def _met(nodes, roots, messages, m, found):  # type: ignore[no-untyped-def]
     """Write the nodes that a message overlaps in the trees of its terms, but for empty ones; return (found, n)."""
-    children, levels, xs, ys, entries = nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.entries
-    span = span_of(nodes.bounds, messages.boxes[m])
+    entries = nodes.entries
     first, stop = messages.term_starts[m], messages.term_starts[m + 1]
     found = with_room(found, 0, stop - first)
-    n = at = 0
+    n = 0
     for k in range(first, stop):
         term = messages.terms[k]
         if term < len(roots) and roots[term] != NONE and entries[roots[term]] > 0:
             found[n] = roots[term]
             n += 1
+    return met_below(nodes, span_of(nodes.bounds, messages.boxes[m]), found, n)
+
+
+@kernel
+def met_below(nodes, span, found, n):  # type: ignore[no-untyped-def]
+    """Write the nodes that a span overlaps below the first n of `found` behind these, but for empty ones; return
+    (found, the new n).
+    """
+    children, levels, xs, ys, entries = nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.entries
+    at = 0
     while at < n:
         child = children[found[at]]
         at += 1
