@@ -2,7 +2,7 @@
 
     deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.spark.folders NewFolder.publish 2
 
-FOLDER holds `raw.jsonl`, which is ingested on Spark. `die_at` serves the build too, which needs no Spark to die.
+FOLDER holds `raw.jsonl`, which is ingested on Spark. `killed_in_a_child` needs no Spark to have a step killed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 
@@ -28,6 +30,33 @@ def die_at(module: str, attribute: str, nth: int) -> None:
         return real(*args, **kwargs)
 
     setattr(holder, name, deadly)
+
+
+def killed_in_a_child(point: tuple[str, str, int], work: Callable[[], Any]) -> bool:
+    """Whether a fork of this process died there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            die_at(*point)
+            work()
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+class NoSpark:
+    """As much of a session as an ingest that numbers its records asks for: its tasks run in this process."""
+
+    def __init__(self) -> None:
+        self.sparkContext = SimpleNamespace(defaultParallelism=1, parallelize=lambda items, n: _Items(items))
+
+
+class _Items(list[Any]):
+    def map(self, work: Callable[[Any], Any]) -> _Items:
+        return _Items(work(item) for item in self)
+
+    def collect(self) -> list[Any]:
+        return self
 
 
 def main(folder: Path, *point: str) -> None:

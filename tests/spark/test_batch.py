@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -21,8 +19,10 @@ from nearcast.spark.match import match_batch
 from nearcast.spark.sharded import open_sharded
 from nearcast.spark.worker import match_everything
 from spark import shared_pages
+from spark.balance import read_real
 from spark.drawn_tables import drawn
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
+from spark.ranked_draws import real_tables
 from spark.ranked_tables import ranked_subscriptions
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
@@ -78,10 +78,14 @@ def test_ranked_ones_on_spark_equal_the_library(spark: Any, tmp_path: Path, n_sh
 def test_real_data_on_spark_equal_the_library(
     spark: Any, large_data: Path, tmp_path: Path, name: str, n_shards: int
 ) -> None:
-    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options).slice(0, 20_000)
-    messages = table.select(["text", "lon", "lat"]).append_column("id", pa.array(np.arange(table.num_rows)))
+    messages = read_real(large_data, name).slice(0, 20_000)
     assert_spark_equals_the_library(spark, tmp_path, (drawn(messages, 5_000, (0.01, 2.0)), messages), n_shards)
+
+
+@pytest.mark.data
+def test_ranked_ones_over_real_data_on_spark_equal_the_library(spark: Any, large_data: Path, tmp_path: Path) -> None:
+    messages = read_real(large_data, "geonames_cities500").slice(0, 10_000)
+    assert_spark_equals_the_library(spark, tmp_path, real_tables(messages, 3_000), 7, "auto")
 
 
 @pytest.mark.parametrize("most_here", [1_000, 40])

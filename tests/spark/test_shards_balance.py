@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pytest
 
 import nearcast as nc
@@ -15,16 +14,13 @@ from nearcast.cli.wishes import sample_messages, subscriptions_table
 from nearcast.geo.space import LONLAT
 from nearcast.spark.division import MOST_ADDED, MOST_COPIES
 from nearcast.spark.plan import make_router
-from nearcast.spark.sample import MATCH_NS, MESSAGE_NS
 from nearcast.tables import Dialect
+from spark.balance import FILES, MOST_UNEVEN, N_MESSAGES, reach_of, read_real, shuffled, work_of
 from spark.drawn_tables import drawn
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="too few messages for a balance, in plain Python")
 
-MOST_UNEVEN = 1.5
-N_MESSAGES, N_SUBSCRIPTIONS = 12_000, 10_000
-NODE_NS, CANDIDATE_NS = 60.0, 1.0
-FILES = ["airbnb_nyc_2019", "osm_notes", "geonames_cities500", "calgary_traffic_2024", "simplegeo_us_pois"]
+N_SUBSCRIPTIONS = 10_000
 
 
 def work_of_shards(
@@ -38,10 +34,7 @@ def work_of_shards(
     for shard in range(n_shards):
         index = nc.build_index(subscriptions.take(pa.array(assigned.rows[assigned.shards == shard])), method="pyramid")
         visitors = held_out.take(pa.array(rows[shards == shard]))
-        index.match(visitors)
-        done = index.stats
-        work[shard] = MESSAGE_NS * visitors.num_rows + NODE_NS * done.nodes + CANDIDATE_NS * done.candidates
-        work[shard] += MATCH_NS * done.matches
+        work[shard] = work_of(index, visitors)
     return work, len(rows) / held_out.num_rows, len(assigned.rows) / subscriptions.num_rows
 
 
@@ -50,10 +43,6 @@ def assert_even(subscriptions: pa.Table, messages: pa.Table, n_shards: int, most
     work, visits, copies = work_of_shards(subscriptions, messages.slice(0, half), messages.slice(half), n_shards)
     assert work.max() / work.mean() <= MOST_UNEVEN
     assert visits <= most_visits and copies <= MOST_COPIES + MOST_ADDED
-
-
-def shuffled(messages: pa.Table) -> pa.Table:
-    return messages.take(pa.array(np.random.default_rng(1).permutation(messages.num_rows)[:N_MESSAGES]))
 
 
 @pytest.mark.parametrize("n_shards", [2, 7, 32])
@@ -84,11 +73,7 @@ def test_a_skewed_world_is_divided_evenly(n_shards: int) -> None:
 @pytest.mark.data
 @pytest.mark.parametrize("name", FILES)
 def test_real_data_are_divided_evenly(large_data: Path, name: str) -> None:
-    options = pyarrow.csv.ParseOptions(newlines_in_values=True)
-    table = pyarrow.csv.read_csv(large_data / f"{name}.csv.gz", parse_options=options)
-    table = table.select(["text", "lon", "lat"]).append_column("id", pa.array(np.arange(table.num_rows)))
-    messages = shuffled(table.set_column(0, "text", table["text"].cast(pa.string())))
-    is_city = name in ("airbnb_nyc_2019", "calgary_traffic_2024")
-    subscriptions = drawn(messages, N_SUBSCRIPTIONS, (0.001, 0.03) if is_city else (0.003, 0.3))
+    messages = shuffled(read_real(large_data, name))
+    subscriptions = drawn(messages, N_SUBSCRIPTIONS, reach_of(name))
     for n_shards in (2, 7, 32):
         assert_even(subscriptions, messages, n_shards, 3.0)

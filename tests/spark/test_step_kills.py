@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import nearcast as nc
-from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import NearcastError
 from nearcast.spark.build import build_sharded
 from nearcast.spark.failures import plain_failures
-from nearcast.spark.ingest import ingest
+from nearcast.spark.ingest import IngestOptions, ingest
 from nearcast.spark.one_process import OneProcess
-from nearcast.spark.sharded import open_sharded
+from nearcast.spark.sharded import Sharded, open_sharded
 from nearcast.spark.worker import match_everything
 from spark import deadly_step
+from spark.deadly_step import NoSpark
 from spark.deadly_tasks import Deaths, ingest_part
 from spark.nasty_tables import nasty_messages
 from spark.ranked_tables import ranked_subscriptions
@@ -37,31 +39,45 @@ POINTS = [
 ]
 
 
+class Scene(NamedTuple):
+    """An index that is there before anything is killed, and what the library finds."""
+
+    index: Path
+    new: pa.Table  # the subscriptions of the next build
+    messages: pa.Table
+    found_before: pa.Table
+    found_after: pa.Table
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    """Built once: a build makes hundreds of files durable, which takes seconds where disks are busy."""
+    folder = tmp_path_factory.mktemp("before")
+    old, new, messages = ranked_subscriptions(1, 30), ranked_subscriptions(2, 40), nasty_messages(3, 60)
+    pq.write_table(old, folder / "old.parquet")
+    build_sharded(OneProcess(), str(folder / "old.parquet"), str(folder / "index"), shards=1, method="brute")
+    wanted = [nc.build_index(table, "brute").match(messages) for table in (old, new)]
+    return Scene(folder / "index", new, messages, *wanted)
+
+
 @pytest.mark.parametrize("point", POINTS, ids=[f"{name}-{nth}" for _, name, nth in POINTS])
-def test_a_build_that_is_killed_leaves_the_old_version_current(tmp_path: Path, point: tuple[str, str, int]) -> None:
-    old, new = ranked_subscriptions(1, 40), ranked_subscriptions(2, 60)
-    messages = nasty_messages(3, 80)
-    table, index = tmp_path / "subscriptions.parquet", str(tmp_path / "index")
-    pq.write_table(old, table)
-    before = build_sharded(OneProcess(), str(table), index, shards=2, method="brute")
-    pq.write_table(new, table)
-    assert killed_in_a_child(point, lambda: build_sharded(OneProcess(), str(table), index, shards=3, method="brute"))
+def test_a_build_that_is_killed_leaves_the_old_version_current(
+    tmp_path: Path, scene: Scene, point: tuple[str, str, int]
+) -> None:
+    table, index = str(tmp_path / "subscriptions.parquet"), str(tmp_path / "index")
+    shutil.copytree(scene.index, index)
+    before = open_sharded(index)
+    pq.write_table(scene.new, table)
+
+    def build() -> Sharded:
+        return build_sharded(OneProcess(), table, index, shards=2, method="brute")
+
+    assert deadly_step.killed_in_a_child(point, build)
     assert open_sharded(index) == before
-    assert match_everything(before, messages).equals(nc.build_index(old, "brute").match(messages))
-    after = build_sharded(OneProcess(), str(table), index, shards=3, method="brute")
-    assert match_everything(after, messages).equals(nc.build_index(new, "brute").match(messages))
+    assert match_everything(before, scene.messages).equals(scene.found_before)
+    after = build()
+    assert match_everything(after, scene.messages).equals(scene.found_after)
     assert open_sharded(index) == after and not list((tmp_path / "index" / "versions").glob("unfinished-*"))
-
-
-def killed_in_a_child(point: tuple[str, str, int], work: Any) -> bool:
-    child = os.fork()
-    if child == 0:
-        try:
-            deadly_step.die_at(*point)
-            work()
-        finally:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == signal.SIGKILL
 
 
 RECORDS = [{"id": k % 45, "text": f"word{k}", "x": k, "y": 0 if k % 7 else 200} for k in range(50)]
@@ -100,14 +116,33 @@ def test_an_ingest_whose_worker_is_killed_leaves_nothing_and_can_be_run_again(
     check(spark, raw)
 
 
-@pytest.mark.skipif(JIT_DISABLED, reason="what is killed does not depend on how kernels run")
-def test_an_ingest_that_is_killed_between_its_two_tables_can_be_run_again(spark: Any, raw: Path) -> None:
-    """The worst moment: the rejects are in place, the clean table is not, though it is whole."""
-    ingested(spark, raw)
-    old = sorted(pq.read_table(raw / "messages")["id"].to_pylist())
+def killed_driver(folder: Path) -> bool:
+    """A driver with a Spark of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "NEARCAST_DRIVER_MEMORY": "512m"}
-    command = [sys.executable, deadly_step.__file__, str(raw), "nearcast.spark.folders", "NewFolder.publish", "2"]
-    assert subprocess.run(command, env=environment, capture_output=True).returncode == -signal.SIGKILL
-    assert sorted(pq.read_table(raw / "messages")["id"].to_pylist()) == old
+    command = [sys.executable, deadly_step.__file__, str(folder), *map(str, BETWEEN)]
+    return subprocess.run(command, env=environment, capture_output=True).returncode == -signal.SIGKILL
+
+
+def killed_child(folder: Path) -> bool:
+    """A process without Spark, which has done its part by then."""
+    paths = [str(folder / name) for name in ("messages", "rejects")]
+    options = IngestOptions(make_ids=True)
+    return deadly_step.killed_in_a_child(
+        BETWEEN, lambda: ingest(NoSpark(), [str(folder / "raw.jsonl")], "messages", {}, *paths, options=options)
+    )
+
+
+BETWEEN = ("nearcast.spark.folders", "NewFolder.publish", 2)
+
+
+@pytest.mark.parametrize("killed", [killed_child, pytest.param(killed_driver, marks=pytest.mark.slow)])
+def test_an_ingest_that_is_killed_between_its_two_tables_can_be_run_again(spark: Any, raw: Path, killed: Any) -> None:
+    """The worst moment: the rejects are in place, the clean table is not, though it is whole."""
+    for name in ("messages", "rejects"):
+        (raw / name).mkdir()
+        pq.write_table(pa.table({"id": [7]}), raw / name / "old.parquet")
+    assert killed(raw)
+    assert pq.read_table(raw / "messages")["id"].to_pylist() == [7]
+    assert pq.read_table(raw / "rejects").column_names != ["id"], "they are the new ones"
     assert list(raw.glob(".messages.*")), "it died with its work beside its place"
     check(spark, raw)

@@ -50,15 +50,6 @@ class Rows(NamedTuple):
     keys: np.ndarray  # int64[n]  the hash of the rarest token, or NO_KEY
 
 
-class Messages(NamedTuple):
-    """What the tree asks of messages."""
-
-    ids: np.ndarray  # int64[n]
-    boxes: np.ndarray  # float64[n,4]
-    hashes: np.ndarray  # int64[...]  of all tokens; none where nothing is divided by text
-    starts: np.ndarray  # int64[n+1]
-
-
 @kernel
 def hash_tokens(raw, offsets, out):  # type: ignore[no-untyped-def]
     """A hash of 63 bits for each string: never negative, so that NO_KEY is none."""
@@ -174,50 +165,4 @@ def assign_rows(areas, placements, rows):  # type: ignore[no-untyped-def]
             out[n, 1] = own[k, 0]
             out[n, 2] = own[k, 1]
             n += 1
-    return out[:n].copy()
-
-
-@kernel
-def note_shard(shard, message, last_seen, out, n):  # type: ignore[no-untyped-def]
-    """Append (message, shard) unless the message has it; return the new n."""
-    if last_seen[shard] == message:
-        return n
-    last_seen[shard] = message
-    out[n, 0] = message
-    out[n, 1] = shard
-    return n + 1
-
-
-@kernel
-def note_keys(keys, messages, m, area, last_seen, out, n):  # type: ignore[no-untyped-def]
-    """Append the shards under which this message's tokens are keys in an area; return the new n."""
-    for k in range(messages.starts[m], messages.starts[m + 1]):
-        shard = find(keys, mixed(messages.hashes[k], area))
-        if shard != ABSENT:
-            n = note_shard(shard, m, last_seen, out, n)
-    return n
-
-
-@kernel
-def route_messages(areas, keys, messages):  # type: ignore[no-untyped-def]
-    """int64[k,2]: (message row, shard), rows ascending, no pair twice."""
-    n_shards = areas.limits[1]
-    stack = np.empty(len(areas.axes) + 1, np.int64)
-    leaves = np.empty(len(areas.axes), np.int64)
-    last_seen = np.full(n_shards, -1, np.int64)
-    out = np.empty((len(messages.ids) + n_shards, 2), np.int64)
-    n = 0
-    for m in range(len(messages.ids)):
-        if n + n_shards > len(out):
-            larger = np.empty((2 * len(out) + n_shards, 2), np.int64)
-            larger[:n] = out[:n]
-            out = larger
-        n = note_keys(keys, messages, m, EVERYWHERE_AREA, last_seen, out, n)
-        for k in range(leaves_of(areas, messages.boxes[m], stack, leaves)):
-            leaf = leaves[k]
-            first, stop = areas.part_starts[leaf], areas.part_starts[leaf + 1]
-            home = first + mixed(messages.ids[m], leaf) % (stop - first)
-            n = note_shard(areas.part_shards[home], m, last_seen, out, n)
-            if areas.is_divided[leaf]:
-                n = note_keys(keys, messages, m, leaf + 1, last_seen, out, n)
     return out[:n].copy()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.errors import InvalidInput, MissingPart
 from nearcast.spark.changes import ENDINGS
+from nearcast.spark.failures import patiently
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +71,7 @@ def sink_of(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
 def _to_redis(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:
     _redis(matches.sparkSession)
     writer = matches.write.format("redis-streams").mode("append")
-    writer.options(**dict(options) | {"batch": str(batch)}).save()
+    patiently(writer.options(**dict(options) | {"batch": str(batch)}).save)
 
 
 def _to_kafka(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:

@@ -90,8 +90,9 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
     folder = new_version(out)
     try:
         source = open_source(session, subscriptions, folder / "late")
-        router, sample = _planned(folder, (subscriptions, messages), shards, dialect)
-        (given or counted_weights(session, source, dialect)).save(folder / "weights")
+        known = given or counted_weights(session, source, dialect)
+        known.save(folder / "weights")
+        router, sample = _planned(folder, (subscriptions, messages), shards, dialect, known)
         site = Site(str(folder), method, None if space is None else tuple(space), dialect.analyser)
         told = _run(session, BuildJob(site, source, shards)) if source.tasks else []
         manifest = _gathered(site, router, sample, told) | {"table": os.path.abspath(subscriptions)}
@@ -102,7 +103,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
 
 
 def _planned(
-    folder: Path, sources: tuple[str, str | None], n_shards: int, dialect: Dialect
+    folder: Path, sources: tuple[str, str | None], n_shards: int, dialect: Dialect, weights: Weights
 ) -> tuple[Router, pa.Table | None]:
     """The router, saved for the tasks, and the sample of messages, where there is one."""
     subscriptions, total = sampled_rows(sources[0], SAMPLED_SUBSCRIPTIONS)
@@ -111,7 +112,8 @@ def _planned(
     messages = None if sources[1] is None else sampled_rows(sources[1], SAMPLED_MESSAGES)[0]
     if messages is not None:
         pq.write_table(messages, folder / SAMPLE)
-    router = make_router(subscriptions, messages, n_shards, dialect, total / max(1, subscriptions.num_rows))
+    scale = total / max(1, subscriptions.num_rows)
+    router = make_router(subscriptions, messages, n_shards, dialect, scale, weights)
     router.save(folder / "router")
     return router, messages
 

@@ -9,8 +9,9 @@ import numpy as np
 from nearcast.arrays.intmap import IntMap
 from nearcast.model import RowBatch
 from nearcast.spark.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mixed
+from nearcast.spark.costs import MATCH_NS, MESSAGE_NS
 from nearcast.spark.router import Router, hashes_of_terms
-from nearcast.spark.sample import MATCH_NS, MESSAGE_NS, Sampled
+from nearcast.spark.sample import Sampled
 
 MOST_COPIES = 3.0
 """Of a row with terms, on average: past it, those over the most leaves are divided by text."""

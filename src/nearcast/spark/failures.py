@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -13,7 +14,11 @@ from nearcast.errors import NearcastError
 _OURS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.\w+: (.+)")
 _PYTHON = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Input|Interrupt)): (.+)")
 _JAVA = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.+)")
+_SLOW_START = re.compile("Python worker (failed )?to connect back")
+_STARTS = 3
 _EMPTY = ("An error occurred while calling", "Traceback (most recent call last)", "JVM stacktrace")
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -51,3 +56,16 @@ def plain(error: BaseException) -> str:
         return f"Spark failed: {java[-1]}"
     first = next((line.lstrip(": ") for line in lines if line and not line.startswith(_EMPTY)), type(error).__name__)
     return f"Spark failed: {first}"
+
+
+def patiently(work: Callable[[], T]) -> T:
+    """What `work` returns; it is begun again where a Python worker was too slow to start. The one that asks a broker
+    for its offsets is no fork of the daemon's, and Spark gives it ten seconds, whatever the machine has to do.
+    """
+    for _ in range(_STARTS - 1):
+        try:
+            return work()
+        except Exception as error:
+            if not _SLOW_START.search(str(error)):
+                raise
+    return work()

@@ -2,24 +2,67 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from nearcast.spark.areas import Messages
+from nearcast.arrays.jit import kernel
+from nearcast.spark.costs import MATCH_NS
 from nearcast.spark.router import Router, distinct_keys, hashes_of_terms
-from nearcast.spark.sample import MATCH_NS, MESSAGE_NS, TERM_NS, Sampled
+from nearcast.spark.sample import Sampled
+from nearcast.spark.visits import Messages
+from nearcast.spark.word_codes import SPREAD_OVER_ALL, shards_of_word
 
 
-def shard_loads(router: Router, sample: Sampled) -> tuple[np.ndarray, np.ndarray]:
-    """(float64[n_shards] nanoseconds, int64[n] the shard of each message's place)."""
+class Loads(NamedTuple):
+    """What came of a router."""
+
+    shards: np.ndarray  # float64[n_shards]  nanoseconds
+    is_visited: np.ndarray  # bool[n, n_shards]  by each message
+
+    @property
+    def uneven(self) -> float:
+        """The largest over the mean."""
+        return float(self.shards.max() / self.shards.mean()) if self.shards.any() else 1.0
+
+
+def shard_loads(router: Router, sample: Sampled, by_words: bool = True) -> Loads:
+    """With all rows, or without those that are found by words wherever a message is."""
     triples = router.assign_read(sample.rows, sample.vocabulary)
-    visits = _visits(router.with_keys(distinct_keys(triples)), sample)
+    filed, words = [triples], sample.worded.words
+    if by_words:
+        filed.append(router.assign_by_words(np.arange(len(words)), words, words))
+    visits = _visits(router.with_keys(distinct_keys(np.concatenate(filed))), sample)
     n_shards = router.n_shards
-    n_terms = np.diff(sample.messages.term_starts)[visits[:, 0]]
-    loads = np.bincount(visits[:, 1], MESSAGE_NS + TERM_NS * n_terms, minlength=n_shards).astype(np.float64)
+    loads = np.bincount(visits[:, 1], sample.visit_ns[visits[:, 0]], minlength=n_shards).astype(np.float64)
     loads += MATCH_NS * sample.scale * _matches(sample, triples, visits, n_shards)
-    homes = _visits(router, sample)  # without keys: a message goes by its place and id alone
-    first = np.searchsorted(homes[:, 0], np.arange(sample.messages.size))
-    return loads, homes[first, 1]
+    is_visited = np.zeros((sample.messages.size, n_shards), np.bool_)
+    is_visited[visits[:, 0], visits[:, 1]] = True
+    if by_words:
+        add_looks(router.placements.arrays, sample.worded, is_visited, loads)
+    return Loads(loads, is_visited)
+
+
+def homes(router: Router, sample: Sampled) -> np.ndarray:
+    """int64[n]: the shard of each message's place."""
+    visits = _visits(router, sample)  # without keys: a message goes by its place and id alone
+    return np.asarray(visits[np.searchsorted(visits[:, 0], np.arange(sample.messages.size)), 1])
+
+
+@kernel
+def add_looks(placements, worded, is_visited, loads):  # type: ignore[no-untyped-def]
+    """What the rows cost that messages meet under their words, in each shard."""
+    n_shards = len(loads)
+    for word in range(len(worded.words)):
+        first, size = shards_of_word(placements, n_shards, worded.words[word])
+        cost = worded.look_ns[word]
+        if size == SPREAD_OVER_ALL:
+            size, cost = n_shards, cost / n_shards
+        for k in range(worded.starts[word], worded.starts[word + 1]):
+            for at in range(size):
+                shard = (first + at) % n_shards
+                if is_visited[worded.messages[k], shard]:
+                    loads[shard] += cost
 
 
 def _visits(router: Router, sample: Sampled) -> np.ndarray:

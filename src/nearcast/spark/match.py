@@ -22,11 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
+from nearcast.spark.late_rows import open_source
 from nearcast.spark.match_task import TOLD_SCHEMA, MatchJob, match_pieces, match_shards, route_pieces
-from nearcast.spark.row_groups import in_tasks, pieces_of
+from nearcast.spark.row_groups import pieces_of
 from nearcast.spark.session import cores_of
 from nearcast.spark.sharded import Sharded, open_sharded
 from nearcast.spark.shipping import SHIPPED_SCHEMA, from_bytes
+from nearcast.spark.worker import MESSAGE_COLUMNS
 from nearcast.tables import REJECTS_SCHEMA
 
 if TYPE_CHECKING:
@@ -52,16 +54,17 @@ def match_batch(
     rows_per_task: int | None = None,
 ) -> dict[str, Any]:
     """Match a messages table (a Parquet file or folder) and write the matches table to the folder `out`, replacing what
-    was there. Return counts, which are also in `out/_counts.json`.
+    was there. Return counts, which are also in `out/_counts.json`. Of messages with the same id the first in the table
+    is matched; the others are rejected, as all bad rows are, into `out/_rejects.parquet`.
     """
     sharded = open_sharded(index)
     chosen = chosen_layout(sharded, layout)
     rows = rows_per_task or _rows_per_task(messages, cores_of(session))
-    tasks = in_tasks(pieces_of(messages, rows), rows)
     staging = _staging(out)
     try:
-        job = MatchJob(sharded, tasks, str(staging / "attempts"), _salts(sharded, len(tasks)))
-        told = _run(session, job, chosen) if tasks else []
+        source = open_source(session, messages, staging / "late", rows, MESSAGE_COLUMNS)
+        job = MatchJob(sharded, source, str(staging / "attempts"), _salts(sharded, len(source.tasks)))
+        told = _run(session, job, chosen) if source.tasks else []
         counts = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(told), **_counts(told)}
         _commit(Path(out), staging, told, counts, sharded.matches_schema)
     finally:
@@ -93,7 +96,8 @@ def _salts(sharded: Sharded, n_tasks: int) -> int:
 
 
 def _run(session: SparkSession, job: MatchJob, layout: str) -> list[Any]:
-    frame = session.range(0, len(job.tasks), 1, len(job.tasks))
+    n_tasks = len(job.source.tasks)
+    frame = session.range(0, n_tasks, 1, n_tasks)
     if layout == "sharded":
         routed = frame.mapInArrow(partial(route_pieces, job), SHIPPED_SCHEMA)
         frame = routed.repartitionById(job.n_partitions, routed["partition"])
@@ -128,7 +132,7 @@ def _commit(out: Path, staging: Path, told: list[Any], counts: dict[str, Any], s
         pq.write_table(schema.empty_table(), whole / "part-00000.parquet")
     rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(from_bytes(row.rejects) for row in told)])
     if len(rejects):
-        pq.write_table(rejects, whole / "_rejects.parquet")
+        pq.write_table(rejects.sort_by("row"), whole / "_rejects.parquet")
     (whole / "_counts.json").write_text(json.dumps(counts, indent=1), encoding="utf-8")
     if out.exists():
         out.rename(staging / "replaced")

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.spark.row_groups import Piece, read_pieces
+from nearcast.spark.late_rows import Part, Source, numbered
 from nearcast.spark.sharded import Sharded
 from nearcast.spark.shipping import Parcel, as_bytes, shipped, unpacked
-from nearcast.spark.worker import MESSAGE_COLUMNS, match_all, match_parts, route_table
+from nearcast.spark.worker import id_order, match_all, match_parts, route_table
 from nearcast.tables import REJECTS_SCHEMA
 
 TOLD_SCHEMA = "file string, messages long, visits long, pairs long, rejected long, rejects binary"
@@ -35,7 +35,7 @@ class MatchJob(NamedTuple):
     """All that a task must know."""
 
     sharded: Sharded
-    tasks: list[list[Piece]]
+    source: Source  # of messages
     attempts: str  # the folder for files that the driver has not yet heard of
     salts: int  # partitions of each shard
 
@@ -48,19 +48,21 @@ class MatchJob(NamedTuple):
 def match_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Replicated: read messages, match them against all shards."""
     for task in _task_numbers(batches):
-        matched = match_all(job.sharded, read_pieces(job.tasks[task], MESSAGE_COLUMNS))
+        part = _in_id_order(job.source.read(task))
+        matched = match_all(job.sharded, part.table)
         file, pairs = _written(job, matched.parts)
-        yield _told(file, (matched.n_messages, matched.n_visits, pairs), matched.rejects)
+        yield _told(file, (matched.n_messages, matched.n_visits, pairs), _all_rejects(part, matched.rejects))
 
 
 def route_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sharded, before the shuffle: read messages, send them to the shards that they visit."""
     for task in _task_numbers(batches):
-        table = read_pieces(job.tasks[task], MESSAGE_COLUMNS)
-        parts, rejects = route_table(job.sharded, table)
-        parcels = [Parcel(shard * job.salts + task % job.salts, shard, part) for shard, part in parts.items()]
-        n_good = str(table.num_rows - len(rejects)).encode()
-        yield from shipped([*parcels, Parcel(job.n_partitions - 1, _NO_SHARD, rejects, n_good)])
+        part = job.source.read(task)
+        routed, rejects = route_table(job.sharded, part.table)
+        parcels = [Parcel(shard * job.salts + task % job.salts, shard, table) for shard, table in routed.items()]
+        n_good = str(part.table.num_rows - len(rejects)).encode()
+        bad = Parcel(job.n_partitions - 1, _NO_SHARD, _all_rejects(part, rejects), n_good)
+        yield from shipped([*parcels, bad])
 
 
 def match_shards(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,6 +81,16 @@ def match_shards(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 def _task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
     for batch in batches:
         yield from batch.column("id").to_pylist()
+
+
+def _in_id_order(part: Part) -> Part:
+    """Here, so that it is known which rows of the table the rejects of matching are."""
+    order = id_order(part.table)
+    return part if order is None else Part(part.table.take(pa.array(order)), part.rows[order], part.rejects)
+
+
+def _all_rejects(part: Part, rejects: pa.Table) -> pa.Table:
+    return pa.concat_tables([part.rejects, numbered(rejects, part.rows)])
 
 
 def _written(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str, int]:

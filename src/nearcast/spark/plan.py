@@ -13,18 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.arrays.ragged import take
+from nearcast.arrays.ragged import starts_of, take
 from nearcast.geo.space import Space
 from nearcast.matching.matcher import Matcher
-from nearcast.model import NO_TIME, MessageBatch, RowBatch
+from nearcast.model import NO_TIME, MessageBatch, RankBatch, RowBatch
 from nearcast.spark.areas import LEAF, Areas
 from nearcast.spark.cuts import Cut, best_cut
 from nearcast.spark.division import divided_leaves, most_leaves, placed, rows_over
-from nearcast.spark.loads import shard_loads
-from nearcast.spark.router import Router
+from nearcast.spark.loads import homes, shard_loads
+from nearcast.spark.rank_routes import ALWAYS, needed
+from nearcast.spark.router import Router, hashes_of_terms
 from nearcast.spark.sample import Sampled
 from nearcast.spark.tidy import serving
-from nearcast.tables import Dialect, read_messages, read_subscriptions
+from nearcast.spark.weights import Weights, ranked_rows
+from nearcast.spark.word_plan import with_words
+from nearcast.spark.worded import worded_rows
+from nearcast.tables import Dialect, idf_weights, read_messages, read_subscriptions
 from nearcast.tables.columns import strings_of
 from nearcast.text.vocabulary import Vocabulary
 
@@ -80,63 +84,90 @@ def make_router(
     n_shards: int,
     dialect: Dialect,
     scale: float = 1.0,
+    weights: Weights | None = None,
 ) -> Router:
     """A router for so many shards, from samples. Without messages, the subscriptions' own words at places within
-    their boxes stand in.
+    their boxes stand in; without weights those of the sample.
     """
-    sample = sampled(subscriptions, messages, dialect, scale)
-    weights = np.ones(sample.messages.size)
+    sample = sampled(subscriptions, messages, dialect, scale, weights)
+    factors = np.ones(sample.messages.size)
     best, least = None, np.inf
     for _ in range(_ROUNDS):
-        router = _router(sample, weights, n_shards, dialect)
-        loads, homes = shard_loads(router, sample)
-        uneven = float(loads.max() / loads.mean()) if loads.any() else 1.0
-        if uneven < least:
-            best, least = router, uneven
-        if uneven <= _EVEN:
+        router = _router(sample, factors, n_shards, dialect)
+        loads = shard_loads(router, sample)
+        if loads.uneven < least:
+            best, least = router, loads.uneven
+        if loads.uneven <= _EVEN:
             break
         # Messages that go to several shards cost more than was thought: weigh them by what came of it.
-        weights *= np.clip(loads[homes] / max(loads.mean(), 1.0), 0.25, 4.0)
+        of_home = loads.shards[homes(router, sample)]
+        factors *= np.clip(of_home / max(loads.shards.mean(), 1.0), 0.25, 4.0)
     assert best is not None
     return best
 
 
-def _router(sample: Sampled, weights: np.ndarray, n_shards: int, dialect: Dialect) -> Router:
-    areas = _grown(sample, np.ones(sample.rows.size, bool), weights, n_shards)
+def _router(sample: Sampled, factors: np.ndarray, n_shards: int, dialect: Dialect) -> Router:
+    areas = _grown(sample, np.ones(sample.rows.size, bool), factors, n_shards)
     most = most_leaves(areas, sample.rows)
     if most < len(areas.is_divided):
         # Matches of rows that go by text are not the leaves' cost: grow again without them.
-        areas = _grown(sample, ~rows_over(areas, sample.rows, most), weights, n_shards)
+        areas = _grown(sample, ~rows_over(areas, sample.rows, most), factors, n_shards)
         areas.limits[0] = min(most, len(areas.is_divided))
-    return placed(Router(areas, dialect), sample)
+    return with_words(placed(Router(areas, dialect), sample), sample)
 
 
-def _grown(sample: Sampled, counts: np.ndarray, weights: np.ndarray, n_shards: int) -> Areas:
+def _grown(sample: Sampled, counts: np.ndarray, factors: np.ndarray, n_shards: int) -> Areas:
     tree = _Tree()
-    tree.grow(_centres(sample.messages.boxes), sample.costs(counts) * weights, sample.rows.boxes, n_shards)
+    tree.grow(_centres(sample.messages.boxes), sample.costs(counts) * factors, sample.rows.boxes, n_shards)
     return divided_leaves(tree.areas(n_shards), sample.rows.boxes)
 
 
 # -- samples
 
 
-def sampled(subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect, scale: float) -> Sampled:
+def sampled(
+    subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect, scale: float, weights: Weights | None
+) -> Sampled:
     vocabulary = Vocabulary()
     skipping = serving(dialect)
     read = read_subscriptions(_all_matching(subscriptions), vocabulary, skipping)
+    ranks, by_term = _ranked(subscriptions, vocabulary, skipping, weights)
+    rows = _by_place_alone(read.rows, ranks, by_term)
     matcher = Matcher("pyramid", dialect.space)
-    matcher.insert(read.rows, read.regions)
+    matcher.insert(rows, read.regions)
     if messages is None:
         batch = _stand_ins(read.rows, dialect.space)
     else:
         batch = read_messages(messages, vocabulary, skipping)[0]
     found = matcher.match(batch)
-    first_rows = _first_rows(read.rows.owner_ids, found.ids)
-    return Sampled(read.rows, batch, vocabulary, first_rows, found.starts, scale)
+    first_rows = _first_rows(rows.owner_ids, found.ids)
+    worded = worded_rows(ranks, by_term, hashes_of_terms(vocabulary), batch, scale)
+    return Sampled(rows, batch, vocabulary, first_rows, found.starts, scale, worded)
+
+
+def _ranked(
+    subscriptions: pa.Table, vocabulary: Vocabulary, dialect: Dialect, weights: Weights | None
+) -> tuple[RankBatch, np.ndarray]:
+    """The ranked ones, and the weights of all terms."""
+    is_ranked = ranked_rows(subscriptions).num_rows > 0
+    read = read_subscriptions(subscriptions if is_ranked else subscriptions.slice(0, 0), vocabulary, dialect)
+    n_terms = len(vocabulary)
+    return read.ranks, idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
+
+
+def _by_place_alone(rows: RowBatch, ranks: RankBatch, weights: np.ndarray) -> RowBatch:
+    """Without the words of those ranked ones that need none within their boxes."""
+    freely = np.sort(ranks.rows.owner_ids[needed(ranks, weights, 1.0).states == ALWAYS])
+    n_terms = np.diff(rows.term_starts)
+    is_free = np.isin(rows.owner_ids, freely)
+    terms = rows.terms[~np.repeat(is_free, n_terms)]
+    return rows._replace(terms=terms, term_starts=starts_of(np.where(is_free, 0, n_terms)))
 
 
 def _all_matching(subscriptions: pa.Table) -> pa.Table:
-    """To the plan a ranked subscription is one that wants all of its words within its box: an estimate from below."""
+    """To the plan of place a ranked subscription is one that wants all of its words within its box, or, see below, any
+    message there: an estimate from below.
+    """
     kinds = strings_of(subscriptions, "kind")
     if kinds is None:
         return subscriptions

@@ -15,7 +15,7 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.matching.score import SLACK, combined
 from nearcast.model import RankBatch
-from nearcast.spark.areas import EVERYWHERE_AREA, NO_KEY, placed_by_key
+from nearcast.spark.areas import NO_KEY
 
 TOO_LITTLE, BY_WORDS, ALWAYS = 0, 1, 2
 
@@ -29,6 +29,10 @@ class Asked(NamedTuple):
     starts: np.ndarray  # int64[n+1]
 
 
+def asked_of(ranks: RankBatch) -> Asked:
+    return Asked(ranks.alphas, ranks.thresholds, ranks.rows.terms, ranks.rows.term_starts)
+
+
 class Needed(NamedTuple):
     """What messages at places of one sort must have."""
 
@@ -38,10 +42,8 @@ class Needed(NamedTuple):
 
 def needed(ranks: RankBatch, weights: np.ndarray, place: float) -> Needed:
     """For messages that have so much of each box: 1 at most within it, 0 elsewhere."""
-    rows = ranks.rows
-    asked = Asked(ranks.alphas, ranks.thresholds, rows.terms, rows.term_starts)
-    found = Needed(np.empty(ranks.size, np.uint8), np.zeros(len(rows.terms), np.bool_))
-    find_needed(asked, weights, place, found)
+    found = Needed(np.empty(ranks.size, np.uint8), np.zeros(len(ranks.rows.terms), np.bool_))
+    find_needed(asked_of(ranks), weights, place, found)
     return found
 
 
@@ -65,17 +67,6 @@ def find_needed(asked, weights, place, out):  # type: ignore[no-untyped-def]
             while combined(alpha, place, rest[k] / rest[0]) >= threshold:
                 out.is_key[first + order[k]] = True
                 k += 1
-
-
-@kernel
-def shards_of_keys(areas, placements, keys, out):  # type: ignore[no-untyped-def]
-    """out[k]: (shard, filed key) of a row that is filed under a key everywhere. A key too frequent for one shard to
-    hold rows that want it alone is not too frequent for those that want it most.
-    """
-    for k in range(len(keys)):
-        shard, filed = placed_by_key(areas, placements, keys[k], EVERYWHERE_AREA)
-        out[k, 0] = shard if shard >= 0 else filed % areas.limits[1]
-        out[k, 1] = filed
 
 
 class Filing(NamedTuple):

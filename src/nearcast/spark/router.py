@@ -6,6 +6,7 @@ concerns in at least one shard. Subscriptions are held whole: whatever shard a m
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any, NamedTuple
 
@@ -18,19 +19,12 @@ from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.model import RankBatch, RowBatch
-from nearcast.spark.areas import (
-    NO_KEY,
-    Areas,
-    Messages,
-    Rows,
-    assign_rows,
-    hash_tokens,
-    rarest_keys,
-    route_messages,
-)
-from nearcast.spark.rank_routes import filing, shards_of_keys
+from nearcast.spark.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
+from nearcast.spark.rank_routes import filing
 from nearcast.spark.tidy import serving
+from nearcast.spark.visits import Messages, route_messages
 from nearcast.spark.weights import Weights
+from nearcast.spark.word_codes import are_words, file_by_words
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
 from nearcast.tables.columns import ids_of, times_of
 from nearcast.tables.faults import Faults
@@ -39,7 +33,7 @@ from nearcast.tables.places import boxes_of
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-FORMAT = ("nearcast-router", 1)
+FORMAT = ("nearcast-router", 2)
 _MAPS = ("frequencies", "placements", "keys")
 
 
@@ -134,7 +128,13 @@ class Router:
     def route_read(self, messages: Messages) -> np.ndarray:
         """int64[k,2]: (row, shard), rows ascending, of messages whose tokens are hashed."""
         ids, boxes = _plain(messages.ids, np.int64), _plain(messages.boxes, np.float64)
-        return np.asarray(route_messages(self.areas, self.keys.arrays, messages._replace(ids=ids, boxes=boxes)))
+        read = messages._replace(ids=ids, boxes=boxes)
+        return np.asarray(route_messages(self.areas, self.keys.arrays, self._goes_by_words, read))
+
+    @functools.cached_property
+    def _goes_by_words(self) -> bool:
+        """Whether ranked rows are filed by words: else no token needs to be looked up for them."""
+        return bool(are_words(_entries(self.keys)[0]).any())
 
     # -- subscriptions
 
@@ -175,11 +175,15 @@ class Router:
         boxes = _plain(ranks.rows.boxes[by_place[0]], np.float64)
         placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
         placed[:, 0] = by_place[0][placed[:, 0]]
-        found = np.empty((len(by_words[1]), 2), np.int64)
-        shards_of_keys(self.areas, self.placements.arrays, by_words[1], found)
-        worded = _triples(by_words[0], found[:, 0], found[:, 1])
+        owners = ranks.rows.owner_ids[by_words[0]]
+        worded = self.assign_by_words(by_words[0], owners, by_words[1])
         shards = np.tile(np.arange(self.n_shards), len(everywhere))
         return np.concatenate([placed, worded, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
+
+    def assign_by_words(self, rows: np.ndarray, owners: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """The same of rows that are filed under these keys, wherever a message is."""
+        owners = _plain(owners, np.int64)
+        return np.asarray(file_by_words(self.placements.arrays, self.n_shards, rows, owners, keys))
 
     def keys_of(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[n]: the hash of each row's rarest token, or NO_KEY."""
@@ -194,7 +198,9 @@ class Router:
         """A router that sends messages also where these (key, shard) pairs say: see `Assigned`."""
         known = IntMap(len(self.keys.arrays.keys))
         known.put(*_entries(self.keys))
-        known.put(_plain(filed[:, 0], np.int64), _plain(filed[:, 1], np.int32))
+        keys, shards = _plain(filed[:, 0], np.int64), _plain(filed[:, 1], np.int32)
+        codes = self.placements.get(keys)  # of words in several shards: there, messages must know them all
+        known.put(keys, np.where(codes > self.n_shards, codes, shards))
         maps = {"frequencies": self.frequencies, "placements": self.placements, "keys": known}
         return Router(self.areas, self._dialect, maps)
 

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.model import MessageBatch, RowBatch
+from nearcast.spark.costs import MATCH_NS, MESSAGE_NS, TERM_NS
+from nearcast.spark.worded import Worded
 from nearcast.text.vocabulary import Vocabulary
-
-# Nanoseconds that a message, a term of it and a match are taken to cost: estimates, not fitted; their ratios count.
-MESSAGE_NS, TERM_NS, MATCH_NS = 1_500.0, 60.0, 20.0
 
 
 class Sampled(NamedTuple):
@@ -22,12 +21,18 @@ class Sampled(NamedTuple):
     match_rows: np.ndarray  # int64[...]  a row of the subscription, for each match
     match_starts: np.ndarray  # int64[n+1]  where each message's matches start
     scale: float  # how many subscriptions each one of the sample stands for
+    worded: Worded
 
     def costs(self, counts: np.ndarray) -> np.ndarray:
         """float64[n]: the nanoseconds of each message, with the matches of those rows that count."""
         n_before = np.concatenate([[0], np.cumsum(counts[self.match_rows])])
         matches = n_before[self.match_starts[1:]] - n_before[self.match_starts[:-1]]
         return message_costs(np.diff(self.messages.term_starts), matches * self.scale)
+
+    @property
+    def visit_ns(self) -> np.ndarray:
+        """float64[n]: what a visit of each message costs before anything is found."""
+        return message_costs(np.diff(self.messages.term_starts), np.zeros(self.messages.size))
 
 
 def message_costs(n_terms: np.ndarray, n_matches: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ from nearcast.spark.broker import Sink, is_values, open_source, sink_of
 from nearcast.spark.committed import Committed
 from nearcast.spark.compaction import Compactor
 from nearcast.spark.delivery import PARTS_SQL, Job, deliver_files, deliver_values
-from nearcast.spark.failures import is_of_spark, plain_failures
+from nearcast.spark.failures import is_of_spark, patiently, plain_failures
 from nearcast.spark.planner import Planner
 
 if TYPE_CHECKING:
@@ -85,10 +85,11 @@ def run_stream(
         bounds = (given.compact_least, given.compact_most)
         compactor = Compactor(session, book, given.subscriptions, given.compact_share, bounds)
         committed = Committed(out, stream_id)
-        source = open_source(session, given.source, messages, {**given.source_options, **_limits(given)})
+        options_of_source = {**given.source_options, **_limits(given)}
+        source = patiently(lambda: open_source(session, given.source, messages, options_of_source))
         batches = _Batches(Planner(book, index, changes, compactor), book, committed, given)
         try:
-            _run(source, batches, book, given)
+            patiently(lambda: _run(source, batches, book, given))
         finally:
             compactor.close()
     told: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
@@ -151,6 +152,7 @@ class _Batches:
 def _run(source: DataFrame, batches: _Batches, book: PlanBook, options: StreamOptions) -> None:
     trigger: dict[str, Any] = {"availableNow": True} if options.once else {"processingTime": f"{options.every} seconds"}
     writer = source.writeStream.foreachBatch(batches).trigger(**trigger)
+    batches.is_stopped = False
     with _quick_checkpoints(source.sparkSession):
         query = writer.option("checkpointLocation", str(book.root / "spark")).start()
     try:

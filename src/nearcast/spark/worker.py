@@ -14,8 +14,9 @@ from nearcast.model import Found, MessageBatch
 from nearcast.spark.copies import Visits, tells
 from nearcast.spark.merging import merged
 from nearcast.spark.sharded import Sharded, shard_copies, shard_index, shard_router
+from nearcast.spark.tidy import plain_ids
 from nearcast.tables import OnBad, matches_table
-from nearcast.tables.columns import ids_of
+from nearcast.tables.columns import column, require_one
 from nearcast.tables.faults import Faults
 
 VISITS = "_visits"
@@ -39,12 +40,19 @@ def contract_columns(messages: pa.Table) -> pa.Table:
     return messages.select([name for name in messages.column_names if name in MESSAGE_COLUMNS])
 
 
+def id_order(messages: pa.Table) -> np.ndarray | None:
+    """int64[n]: the rows by id, or None where they are in that order."""
+    require_one(messages, ("id",), "messages")
+    if column(messages, "id") is None:
+        return None
+    ids = plain_ids(messages, Faults(messages.num_rows, "skip"))
+    return None if (ids[1:] >= ids[:-1]).all() else np.argsort(ids, kind="stable")
+
+
 def in_id_order(messages: pa.Table) -> pa.Table:
     """Sorted by id, so that what is found chunk by chunk is sorted as a whole."""
-    ids = ids_of(messages, Faults(messages.num_rows, "skip"), "messages")
-    if (ids[1:] >= ids[:-1]).all():
-        return messages
-    return messages.take(pa.array(np.argsort(ids, kind="stable")))
+    order = id_order(messages)
+    return messages if order is None else messages.take(pa.array(order))
 
 
 # -- all shards in one process
@@ -139,10 +147,8 @@ def route_table(sharded: Sharded, messages: pa.Table) -> tuple[dict[int, pa.Tabl
     messages = messages.append_column(VISITS, visits)
     order = np.argsort(routed.shards, kind="stable")
     visited, firsts = np.unique(routed.shards[order], return_index=True)
-    groups = np.split(routed.rows[order], firsts[1:])
-    parts = {
-        shard: messages.take(pa.array(rows)) for shard, rows in zip(visited.tolist(), groups, strict=True) if len(rows)
-    }
+    groups = np.split(routed.rows[order], firsts[1:])[: len(visited)]  # of nothing it makes one part
+    parts = {shard: messages.take(pa.array(rows)) for shard, rows in zip(visited.tolist(), groups, strict=True)}
     return parts, routed.rejects
 
 
