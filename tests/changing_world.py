@@ -120,7 +120,7 @@ def soak(method: str, updates: int, n_ids: int, folder: Path, vocabulary: int = 
     for checkpoint in range(CHECKPOINTS):
         insert_share = (0.7, 0.35)[checkpoint // 3 % 2]  # growing, then shrinking
         while done < updates * (checkpoint + 1) // CHECKPOINTS:
-            done += _update(matcher, world, int(10 ** world.rng.uniform(0, largest)), insert_share)
+            done += update(matcher, world, int(10 ** world.rng.uniform(0, largest)), insert_share)
         expect_right(matcher, world)
         if checkpoint % 6 == 2:
             matcher = saved_and_opened(matcher, folder)
@@ -130,7 +130,8 @@ def soak(method: str, updates: int, n_ids: int, folder: Path, vocabulary: int = 
     expect_memory_is_used_again(matcher, world)
 
 
-def _update(matcher: Matcher, world: World, size: int, insert_share: float) -> int:
+def update(matcher: Matcher, world: World, size: int, insert_share: float) -> int:
+    """Some ids come or go; return how many."""
     if world.rng.random() < insert_share:
         batch = world.subscribe(size)
         matcher.insert(batch)

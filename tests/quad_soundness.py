@@ -34,6 +34,10 @@ def expect_sound_forest(forest: QuadForest, store: RowStore, rows: list[int]) ->
             expect_counts(quad, cells, lists, spans)
     for row in rows:
         assert forest.filed[row] in store.arrays.terms[store.arrays.offsets[row] :][: store.arrays.n_terms[row]]
+    for node in all_cells:
+        part = slice(int(quad.lists.offsets[node]), int(quad.lists.offsets[node] + quad.lists.counts[node]))
+        has_more = store.arrays.n_terms[quad.lists.rows[part]] > 2
+        assert np.array_equal(quad.lists.pivots[part] < 0, has_more)
     expect_no_node_lost(quad, all_cells)
     assert quad.size[0] == 0
 
@@ -140,7 +144,7 @@ def expect_exact_lists(
         assert found[node] == sorted(wanted[node], key=numbers.__getitem__)
         assert np.array_equal(lists.boxes[part], outward(arrays.boxes[lists.rows[part]]))
         for row, term in zip(found[node], lists.pivots[part].tolist(), strict=True):
-            assert term in arrays.terms[arrays.offsets[row] :][: arrays.n_terms[row]]
+            assert (~term if term < 0 else term) in arrays.terms[arrays.offsets[row] :][: arrays.n_terms[row]]
     return found
 
 

@@ -1,7 +1,8 @@
-"""A script, not a test: times say whether `lfilter` chooses well. `python tests/soak/lfilter_choices.py A 1000000`
+"""A script, not a test: times say whether `lfilter` chooses well. `python tests/soak/lfilter_choices.py A 1000000 2`
 
-For each group of messages: microseconds a message of `lfilter`, its parts and `rt++-tree` (batches, the best of a few
-rounds in turn), and how often the way chosen is right among messages where trie and quadtree differ more than twofold.
+The last number is the seed of subscriptions and messages; the costs were fitted to others (lfilter_fit.py). For each
+group of messages: microseconds a message of `lfilter`, its parts and `rt++-tree` (batches in turns, the lower quartile
+of the rounds), and how often the way chosen is right among messages where trie and quadtree differ more than twofold.
 """
 
 from __future__ import annotations
@@ -10,74 +11,92 @@ import sys
 import time
 
 import numpy as np
+from lfilter_clock import times_by_way
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.bench.corpus import MadeUp, message_group
+from nearcast.bench.corpus import Corpus, MadeUp, message_group
 from nearcast.bench.runner import filled_store
 from nearcast.bench.subscriptions import message_batch
-from nearcast.bench.workload import GROUPS, PRESETS
-from nearcast.matching.lfilter.search import BY_CELLS, BY_TRIE, CHEAPEST, WAYS
+from nearcast.bench.workload import GROUPS, PRESETS, Workload
+from nearcast.indexes.lfilter import LFilter
+from nearcast.matching.intake import checked_messages
+from nearcast.matching.lfilter.search import BY_CELLS, BY_TRIE, WAYS
 from nearcast.matching.method import Method
+from nearcast.matching.store import RowStore
 from nearcast.matching.variant import variant_of
 from nearcast.model import MessageBatch
 
 METHODS = ("lfilter", "mbr-trie", "pt-quadtree", "rt++-tree", "mbr-trie probe=tokens", "mbr-trie probe=trie")
-ROUNDS = 5
+MESSAGES = {"short": 200, "long": 60}
+ROUNDS = {"short": 40, "long": 15}
 NEAR_ENOUGH = 1.2  # a way is right that takes at most so much more than the better one
 
 
-def cpu_of(method: Method, messages: MessageBatch) -> float:
-    started = time.process_time()
-    method.match(messages)
-    return (time.process_time() - started) / messages.size * 1e6
-
-
-def times_of(methods: dict[str, Method], messages: MessageBatch) -> dict[str, float]:
-    best = dict.fromkeys(methods, np.inf)
-    for _ in range(ROUNDS):
-        for name, method in methods.items():
-            best[name] = min(best[name], cpu_of(method, messages))
-    return best
-
-
-def choices(method: Method, messages: MessageBatch) -> tuple[np.ndarray, np.ndarray]:
-    """Microseconds by way and message, and the way that each message takes."""
-    single = [messages.part(k, k + 1) for k in range(messages.size)]
-    times = np.full((len(WAYS), messages.size), np.inf)
-    for way in range(len(WAYS)):
-        method._way = way  # type: ignore[attr-defined]
-        for _ in range(ROUNDS):
-            times[way] = np.minimum(times[way], [cpu_of(method, message) for message in single])
-    method._way = CHEAPEST  # type: ignore[attr-defined]
-    taken = []
-    for message in single:
-        before = method.choices.copy()  # type: ignore[attr-defined]
-        method.match(message)
-        taken.append(int(np.argmax((method.choices - before)[:, 0])))  # type: ignore[attr-defined]
-    return times, np.array(taken)
-
-
-def main(base: str, n: int, n_messages: int) -> None:
-    workload = PRESETS[base].but(subscriptions=n)
+def world(base: str, n: int, seed: int) -> tuple[Workload, Corpus, RowStore]:
+    workload = PRESETS[base].but(subscriptions=n, seed=seed)
     corpus = MadeUp(workload)
-    store = filled_store(corpus, workload)
-    methods = {name: variant_of(name).make(store, workload.geometry) for name in METHODS}
-    for method in methods.values():
-        method.build(store.live_rows())
+    return workload, corpus, filled_store(corpus, workload)
+
+
+def built(name: str, workload: Workload, store: RowStore) -> Method:
+    method = variant_of(name).make(store, workload.geometry)
+    method.build(store.live_rows())
+    return method
+
+
+def messages_of(group: str, workload: Workload, corpus: Corpus, store: RowStore) -> MessageBatch:
+    numbers = np.arange(MESSAGES[group.split("-")[0]])
+    return checked_messages(message_batch(message_group(corpus, workload, group, numbers)), store.n_terms)
+
+
+def cpu_of(method: Method, messages: MessageBatch) -> float:
+    started = time.process_time_ns()
+    method.match(messages)
+    return (time.process_time_ns() - started) / messages.size / 1e3
+
+
+def times_of(methods: dict[str, Method], messages: MessageBatch, rounds: int) -> dict[str, float]:
+    """Microseconds a message in a batch."""
+    times: dict[str, list[float]] = {name: [] for name in methods}
+    for _ in range(rounds):
+        for name, method in methods.items():
+            times[name].append(cpu_of(method, messages))
+    return {name: float(np.percentile(own, 25)) for name, own in times.items()}
+
+
+def ways_taken(method: LFilter, messages: MessageBatch) -> np.ndarray:
+    taken = []
+    for k in range(messages.size):
+        before = method.choices.copy()
+        method.match(messages.part(k, k + 1))
+        taken.append(int(np.argmax((method.choices - before)[:, 0])))
+    return np.array(taken)
+
+
+def told_choices(method: LFilter, messages: MessageBatch) -> str:
+    times, taken = times_by_way(method, messages), ways_taken(method, messages)
+    two = np.sort(times[[BY_TRIE, BY_CELLS]], axis=0)
+    clear = two[1] > 2 * two[0]
+    right = times[taken, np.arange(len(taken))] <= NEAR_ENOUGH * two[0]
+    share = f"right {right[clear].mean():.0%} of {clear.sum()}" if clear.any() else "no clear ones"
+    taken_by = dict(zip(WAYS, np.bincount(taken, minlength=len(WAYS)).tolist(), strict=True))
+    mean = dict(zip(WAYS, times.mean(axis=1).round(1).tolist(), strict=True))
+    return f"{taken_by}; alone {mean}; {share}"
+
+
+def main(base: str, n: int, seed: int) -> None:
+    workload, corpus, store = world(base, n, seed)
+    methods = {name: built(name, workload, store) for name in METHODS}
     for group in GROUPS:
-        messages = message_batch(message_group(corpus, workload, group, np.arange(n_messages)))
-        best = times_of(methods, messages)
-        times, taken = choices(methods["lfilter"], messages)
-        two = np.sort(times[[BY_TRIE, BY_CELLS]], axis=0)
-        clear = two[1] > 2 * two[0]
-        right = times[taken, np.arange(len(taken))] <= NEAR_ENOUGH * two[0]
-        told = "  ".join(f"{name} {value:.1f}" for name, value in best.items())
-        ratio = best["lfilter"] / min(best["mbr-trie"], best["pt-quadtree"])
-        share = f"right {right[clear].mean():.0%} of {clear.sum()}" if clear.any() else "no clear ones"
-        taken_by = dict(zip(WAYS, np.bincount(taken, minlength=len(WAYS)).tolist(), strict=True))
-        sys.stdout.write(f"{base} {group}: {told}\n  lfilter / better part {ratio:.2f}; {taken_by}; {share}\n")
+        messages = messages_of(group, workload, corpus, store)
+        times = times_of(methods, messages, ROUNDS[group.split("-")[0]])
+        told = "  ".join(f"{name} {value:.1f}" for name, value in times.items())
+        ratio = times["lfilter"] / min(times["mbr-trie"], times["pt-quadtree"])
+        probe = times["mbr-trie"] / min(times["mbr-trie probe=tokens"], times["mbr-trie probe=trie"])
+        sys.stdout.write(f"{base} {n} seed {seed} {group}: {told}\n  lfilter / better part {ratio:.2f}; ")
+        sys.stdout.write(f"probe by cost / better {probe:.2f}; {told_choices(methods['lfilter'], messages)}\n")  # type: ignore[arg-type]
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 60)
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

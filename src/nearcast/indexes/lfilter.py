@@ -36,6 +36,7 @@ _CHOICES = (*WAYS, "cost")
 class LFilter(Method):
     name = "lfilter"
     paper = "lfilter"
+    tells_costs = True
     checked_with = (
         "",
         "way=trie gap=1",

@@ -91,7 +91,7 @@ class Matcher(RowKeeper):
     def match_one(self, terms: np.ndarray, x: float, y: float) -> np.ndarray:
         """The subscriptions of one message at a point, the shortest way. Terms: int32, sorted, unique, not negative."""
         terms = self._known(terms)
-        if self.termless.size or self.store.live_late or self._n_chained:
+        if self.termless.size or self.store.live_late or self._n_chained or self.method.tells_costs:
             return self._match_alone(terms, x, y).ids
         ids, nodes, candidates = self.method.match_point(terms, x, y)
         ids.sort()

@@ -99,6 +99,8 @@ class Method(RowMethod):
     """("match", "rank") where a rank method of the same name is registered too, or chosen for it (rank_method.py)."""
     takes_termless_rows: ClassVar[bool] = False
     """True for the oracle, which scans all rows itself."""
+    tells_costs: ClassVar[bool] = False
+    """True where its Work tells expected and spent costs: one message goes as a batch then, and they are counted."""
     cost_ns: ClassVar[tuple[float, float] | None] = None
     """Rough nanoseconds a node and a candidate, to weigh one against the other. `auto` tries the methods that name
     them.

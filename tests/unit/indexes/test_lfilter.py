@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nearcast.indexes  # noqa: F401  registers every method
-from changing_world import World, expect_right
+from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
+from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.indexes.lfilter import LFilter
@@ -23,10 +24,9 @@ from nearcast.matching.checks.cases import (
     expect_equal,
     insert,
     point,
-    remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.lfilter.costs import cost_by_trie
+from nearcast.matching.lfilter.costs import TOKEN, cost_by_trie
 from nearcast.matching.lfilter.loads import LENGTHS
 from nearcast.matching.lfilter.search import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
 from nearcast.matching.matcher import Matcher
@@ -59,9 +59,10 @@ def expect_sound(matcher: Matcher) -> None:
 
 TERMS = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True).map(sorted)
 BOXES = st.sampled_from([(0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.3, 0.3), (0.25, 0.5, 0.25, 0.5), (0.4, 0.0, 0.9, 0.1)])
+SUBSCRIBED = st.tuples(st.integers(0, 20), TERMS, BOXES).map(lambda s: Subscription(*s))
 STEPS = st.lists(
     st.one_of(
-        st.lists(st.tuples(st.integers(0, 20), TERMS, BOXES), min_size=1, max_size=6, unique_by=lambda s: s[0]),
+        st.lists(SUBSCRIBED, min_size=1, max_size=6, unique_by=lambda s: s.id),
         st.lists(st.integers(0, 20), min_size=1, max_size=5),
     ),
     max_size=12,
@@ -75,31 +76,14 @@ ASKED = [
 
 @settings(max_examples=5 if JIT_DISABLED else 15, deadline=None)
 @given(STEPS, st.sampled_from(EVERY_WAY))
-def test_every_step_leaves_both_structures_right_over_one_order(steps: list[list[object]], method: str) -> None:
-    matcher, oracle = empty(method), empty("brute")
-    for step in steps:
-        for each in (matcher, oracle):
-            if isinstance(step[0], tuple):
-                insert(each, [Subscription(*one) for one in step])  # type: ignore[misc]
-            else:
-                remove(each, step)  # type: ignore[arg-type]
-        expect_sound(matcher)
-        expect_equal(matcher, oracle, ASKED)
+def test_every_step_leaves_both_structures_right_over_one_order(steps: list[Step], method: str) -> None:
+    expect_sound_in_steps(method, steps, expect_sound, ASKED, ask_each_time=True)
 
 
 @pytest.mark.parametrize("method", EVERY_WAY)
 def test_many_changes_leave_the_answers_right(method: str) -> None:
     world = World(5, 250, vocabulary=25)
-    matcher = empty(method)
-    matcher.insert(world.subscribe(120))
-    for step in range(8 if JIT_DISABLED else 24):
-        if world.rng.random() < (0.7 if step % 20 < 10 else 0.3):
-            matcher.insert(world.subscribe(int(world.rng.integers(1, 25))))
-        else:
-            matcher.remove(world.unsubscribe(int(world.rng.integers(1, 25))))
-        if step % 8 == 7:
-            expect_sound(matcher)
-            expect_right(matcher, world, 10)
+    expect_sound_in_rounds(method, world, 1 if JIT_DISABLED else 4, expect_sound)
 
 
 SIZE = 300 if JIT_DISABLED else 4_000
@@ -170,6 +154,14 @@ def test_expected_and_spent_costs_are_told_and_are_of_one_size() -> None:
         assert matcher.stats.expected_ns == 2 * again.expected_ns
 
 
+def test_one_message_at_a_time_tells_the_same_costs_as_a_batch() -> None:
+    single, batch = (built("lfilter", SUBSCRIPTIONS) for _ in range(2))
+    for message in POINTS:
+        single.match_one(np.array(message.terms, np.int32), *message.box[:2])
+        answers(batch, [message])
+    assert single.stats == batch.stats and single.stats.expected_ns > 0 and single.stats.spent_ns > 0
+
+
 def test_the_choices_add_up_to_the_messages() -> None:
     matcher = built("lfilter", SUBSCRIPTIONS)
     matcher.match(batch_of(POINTS + RANGES + LONG), threads=3)
@@ -185,7 +177,7 @@ def test_what_terms_cost_is_learned_again_when_rows_have_changed() -> None:
     assert (loads.by_term[2] > 2 * before[2]).all()
     costs = [cost_by_trie(loads.by_term, LENGTHS, np.array(terms, np.int32), np.inf) for terms in ([0], [2], [0, 2])]
     assert costs[0] < costs[1] < costs[2]
-    assert cost_by_trie(loads.by_term, LENGTHS, np.arange(1_000, dtype=np.int32), 5.0) < costs[2] + 1_000 * 100
+    assert cost_by_trie(loads.by_term, LENGTHS, np.arange(1_000, dtype=np.int32), 5.0) < costs[2] + 1_000 * TOKEN
 
 
 @pytest.mark.parametrize("options", [{"way": "both"}, {"gap": 0}, {"tau_num": 0}, {"copies": 0}])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nearcast.indexes  # noqa: F401  registers every method
-from changing_world import World, expect_right
+from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
+from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.indexes.mbr_trie import MbrTrie
@@ -46,40 +47,29 @@ def expect_sound(matcher: Matcher) -> None:
 
 TERMS = st.lists(st.integers(0, 7), min_size=1, max_size=5, unique=True).map(sorted)
 BOXES = st.sampled_from([(0.0, 0.0, 1.0, 1.0), (0.1, 0.1, 0.3, 0.3), (0.25, 0.5, 0.25, 0.5), (0.2, 0.0, 0.9, 0.1)])
+SUBSCRIBED = st.tuples(st.integers(0, 20), TERMS, BOXES).map(lambda s: Subscription(*s))
 STEPS = st.lists(
     st.one_of(
-        st.lists(st.tuples(st.integers(0, 20), TERMS, BOXES), min_size=1, max_size=5, unique_by=lambda s: s[0]),
+        st.lists(SUBSCRIBED, min_size=1, max_size=5, unique_by=lambda s: s.id),
         st.lists(st.integers(0, 20), min_size=1, max_size=5),
     ),
     max_size=25,
 )
 
 
+ASKED = [Message([0, 1, 2, 5], point(0.25, 0.5)), Message(list(range(8)), (0.2, 0.05, 0.5, 0.6))]
+
+
 @settings(max_examples=10 if JIT_DISABLED else 40, deadline=None)
 @given(STEPS, st.sampled_from(GAPS))
-def test_every_step_leaves_order_ranges_and_boxes_right(steps: list[list[object]], method: str) -> None:
-    matcher = empty(method)
-    for step in steps:
-        if isinstance(step[0], tuple):
-            insert(matcher, [Subscription(*each) for each in step])  # type: ignore[misc]
-        else:
-            remove(matcher, step)  # type: ignore[arg-type]
-        expect_sound(matcher)
+def test_every_step_leaves_order_ranges_and_boxes_right(steps: list[Step], method: str) -> None:
+    expect_sound_in_steps(method, steps, expect_sound, ASKED)
 
 
 @pytest.mark.parametrize("method", GAPS)
 def test_many_changes_leave_the_trie_sound_and_its_answers_right(method: str) -> None:
     world = World(3, 300, vocabulary=30)
-    matcher = empty(method)
-    matcher.insert(world.subscribe(150))
-    for step in range(12 if JIT_DISABLED else 60):
-        if world.rng.random() < (0.7 if step % 20 < 10 else 0.3):
-            matcher.insert(world.subscribe(int(world.rng.integers(1, 30))))
-        else:
-            matcher.remove(world.unsubscribe(int(world.rng.integers(1, 30))))
-        if step % 6 == 5:
-            expect_sound(matcher)
-            expect_right(matcher, world, 10)
+    expect_sound_in_rounds(method, world, 2 if JIT_DISABLED else 8, expect_sound)
 
 
 @pytest.mark.parametrize("method", ["mbr-trie gap=1", "mbr-trie gap=8"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 import nearcast.indexes  # noqa: F401  registers every method
+from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
 from changing_world import World, expect_right
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
@@ -34,7 +35,7 @@ from nearcast.matching.quadtree.search import visited_nodes
 from nearcast.matching.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.matching.store import RowStore
 from quad_soundness import cells_at, cells_of, expect_sound, span_of_box
-from quad_steps import MESSAGES, STEPS
+from quad_steps import CHANGES, MESSAGES
 
 DEEP = [
     "pt-quadtree tau_num=2 copies=4",
@@ -56,33 +57,15 @@ def expect_sound_method(matcher: Matcher) -> None:
 
 @pytest.mark.parametrize("method", DEEP)
 @settings(max_examples=10 if JIT_DISABLED else 50, deadline=None)
-@given(steps=STEPS)
-def test_every_step_leaves_cells_lists_and_both_sets_exact(method: str, steps: list) -> None:
-    matcher, oracle = empty(method), empty("brute")
-    for number, wish in steps:
-        for each in (matcher, oracle):
-            if wish is None:
-                remove(each, [number])
-            else:
-                insert(each, [Subscription(number, *wish)])
-        expect_sound_method(matcher)
-    assert answers(matcher, MESSAGES) == answers(oracle, MESSAGES)
+@given(steps=CHANGES)
+def test_every_step_leaves_cells_lists_and_both_sets_exact(method: str, steps: list[Step]) -> None:
+    expect_sound_in_steps(method, steps, expect_sound_method, MESSAGES)
 
 
 @pytest.mark.parametrize("method", DEEP)
 def test_hundreds_of_changes_leave_the_tree_exact(method: str) -> None:
-    world, matcher = World(7, 150 if JIT_DISABLED else 250, vocabulary=40), empty(method)
-    matcher.insert(world.subscribe(100))
-    expect_sound_method(matcher)
-    for check in range(6):
-        for _ in range(10):
-            size = int(world.rng.integers(1, 30))
-            if world.rng.random() < (0.3 if check % 2 else 0.7):
-                matcher.insert(world.subscribe(size))
-            else:
-                matcher.remove(world.unsubscribe(size))
-        expect_sound_method(matcher)
-        expect_right(matcher, world, 15)
+    world = World(7, 150 if JIT_DISABLED else 250, vocabulary=40)
+    expect_sound_in_rounds(method, world, 6, expect_sound_method)
 
 
 @pytest.mark.slow

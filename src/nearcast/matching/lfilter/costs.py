@@ -1,9 +1,9 @@
 """The cost model: nanoseconds for the pieces of work that the ways consist of, and what a message will cost by each.
 
 In the paper's spirit, with constants. It compares the two filters alone; here each way is estimated as a whole, the
-verification included, since that is most of the time. The constants were fitted to the time of single messages by each
-way (1 M subscriptions, workloads A and B of the bench, four groups of messages); on another machine they are wrong by
-about the same factor, which changes no comparison.
+verification included, since that is most of the time. The constants are fitted to the time of single messages by each
+way (tests/soak/lfilter_fit.py: 1 M subscriptions, workloads A and B of the bench, four groups of messages); on another
+machine they are wrong by about the same factor, which changes no comparison.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ from nearcast.arrays.vector import prefetch
 _AHEAD = 16  # each term's load is a cache miss
 
 # The trie
-TOKEN = 100.0  # a token of the message: sorted, and looked for among the root's children
-NODE = 300.0  # a node reached
-CHILD = 15.0  # a child whose token or box is looked at
-ROW = 7.0  # a row of a list, whose box is looked at
+TOKEN = 800.0  # a token of the message: sorted, looked for among the root's children, and what is below is fetched
+NODE = 280.0  # a node reached
+CHILD = 5.0  # a child whose token or box is looked at
+ROW = 5.3  # a row of a list, whose box is looked at
 # The quadtree
-CELL = 1000.0  # a node visited, with its tokens
-ENTRY = 3.5  # an entry of a list, whose term is looked up
-NEAR_POINT, NEAR_RANGE = 175.0, 340.0  # an entry whose term occurs: its box, and the row where that overlaps
+CELL = 550.0  # a node visited, with its tokens
+ENTRY = 2.6  # an entry of a list, whose term is looked up
+NEAR = 100.0  # an entry whose term occurs: its box, and the row where that overlaps
 # Both: lists that are cut by ranges of numbers
 START = 8000.0  # memory, and what is read for the first time
-STEP = 9.0  # a step of a search below the root, among terms that lie together
-DEEP_STEP = 80.0  # a step of a search further down, among numbers that do not
-LEFT, LEFT_RANGE = 200.0, 270.0  # an entry that is left where lists end; of a range more of them overlap
-_LEFT_SHARE = 1.3  # of the entries whose rarest term occurs: how many are left, copies and all
+SEARCH = 28.0  # a list that is searched for a token, as a rule in vain
+PART = 420.0  # a part of a list that is found: cache misses
+LEFT = 35.0  # an entry of such a part
+LEFT_SHARE = 1.3  # of the entries whose rarest term occurs: how many are left, copies and all
+# The same below the root, where a node's parts are verified or cut further
+DEEP_ENTRY = 200.0  # an entry that is verified at once, place and tokens
+DEEP_CHILD = 15.0
+DEEP_STEP = 80.0  # a step of a search among numbers, which do not lie together
 
 
 @kernel
@@ -46,6 +50,8 @@ def steps(length):  # type: ignore[no-untyped-def]
 def cost_by_trie(loads, lengths, terms, limit):  # type: ignore[no-untyped-def]
     """What a walk of the trie will cost; no more is added up once it is above the limit."""
     n = len(terms)
+    if TOKEN * n > limit:
+        return TOKEN * n
     k = 0
     while k < len(lengths) - 2 and lengths[k + 1] < n:
         k += 1
@@ -74,18 +80,23 @@ def chance_of_term(marked, lengths, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cost_of_entries(entries, chance, is_range):  # type: ignore[no-untyped-def]
+def cost_of_entries(entries, chance):  # type: ignore[no-untyped-def]
     """C_V: what verifying so many entries of lists directly costs, when their rarest term occurs with this chance."""
-    return entries * (ENTRY + chance * (NEAR_RANGE if is_range else NEAR_POINT))
+    return entries * (ENTRY + chance * NEAR)
 
 
 @kernel
-def cost_of_lists(n_tokens, search_steps, entries, chance, is_range):  # type: ignore[no-untyped-def]
-    """C_L at the root: what going down the trie with these lists costs. All of them are cut for each token, which takes
-    `search_steps` for one, and what is left is verified.
+def cost_of_lists(n_tokens, n_lists, entries, chance):  # type: ignore[no-untyped-def]
+    """C_L at the root: what going down the trie with these lists costs. Each is searched for each token; what is left
+    falls into parts, as many as if each entry fell into any of them.
     """
-    left = entries * chance * _LEFT_SHARE
-    return START + n_tokens * (TOKEN + STEP * search_steps) + left * (LEFT_RANGE if is_range else LEFT)
+    left, searches = entries * chance * LEFT_SHARE, max(1.0, n_tokens * n_lists)
+    return cost_of_parts(searches, -searches * np.expm1(-left / searches), left)
+
+
+@kernel
+def cost_of_parts(searches, parts, entries):  # type: ignore[no-untyped-def]
+    return START + SEARCH * searches + PART * parts + LEFT * entries
 
 
 @kernel
@@ -93,4 +104,5 @@ def cost_of_going_down(n_tokens, n_children, search_steps):  # type: ignore[no-u
     """C_L at another node, verification apart: its children are looked at, and all parts of lists cut for each that is
     met.
     """
-    return CHILD * min(n_children, n_tokens * steps(n_children)) + min(n_tokens, n_children) * DEEP_STEP * search_steps
+    looks = min(n_children, n_tokens * steps(n_children))
+    return DEEP_CHILD * looks + min(n_tokens, n_children) * DEEP_STEP * search_steps

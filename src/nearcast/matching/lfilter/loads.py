@@ -19,6 +19,7 @@ from nearcast.matching.trie.trie import Trie
 
 LENGTHS = np.array([4.0, 16.0, 64.0, 256.0, 1024.0])
 """Tokens of the messages that the table knows; between two of them it is a straight line."""
+_PRICES = (CHILD, NODE, ROW)
 _SIDE = 0.05  # of the space: the side of a message, when boxes are asked whether they overlap
 
 
@@ -40,7 +41,8 @@ class Loads:
         if self._due < 0:
             self.learn(store, trie)
 
-    def learn(self, store: RowStore, trie: Trie) -> None:
+    def learn(self, store: RowStore, trie: Trie, prices: tuple[float, float, float] = _PRICES) -> None:
+        """From the rows as they are. Prices: of a child, a node, a row."""
         frequencies = np.zeros(len(trie.places))
         known = min(len(trie.places), store.n_terms)
         frequencies[trie.places[:known]] = store.frequencies[:known]
@@ -49,7 +51,7 @@ class Loads:
         by_place = np.zeros((len(trie.places), len(LENGTHS)), np.float32)
         for k, length in enumerate(LENGTHS):
             chances = (-np.expm1(-length * shares)).astype(np.float32)
-            self.marked[k] = _add_up(trie.arrays, order, chances, length, by_place[:, k])
+            self.marked[k] = _add_up(trie.arrays, order, chances, length, prices, by_place[:, k])
         self.by_term = by_place[trie.places]
         self._due = int(trie.arrays.below[ROOT]) // 4
 
@@ -76,10 +78,11 @@ def _from_the_root(trie):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add_up(trie, order, chances, length, out):  # type: ignore[no-untyped-def]
+def _add_up(trie, order, chances, length, prices, out):  # type: ignore[no-untyped-def]
     """The cost of a walk below each of the root's children, by its token; return the chance to meet a row's rarest."""
     spans, boxes, parents, tokens, rows = trie.spans, trie.boxes, trie.parents, trie.tokens, trie.spans[:, N_ROWS]
     costs, met = np.zeros(len(parents), np.float32), 0.0
+    child_price, node_price, row_price = prices
     width, height = boxes[ROOT, 2] - boxes[ROOT, 0], boxes[ROOT, 3] - boxes[ROOT, 1]
     for k in range(len(order) - 1, 0, -1):
         node = order[k]
@@ -87,7 +90,8 @@ def _add_up(trie, order, chances, length, out):  # type: ignore[no-untyped-def]
         up = min(1.0, (boxes[node, 3] - boxes[node, 1]) / height + _SIDE) if height > 0 else 1.0
         kids = np.float64(spans[node, N_CHILDREN])
         looks = min(kids, length * (1 + np.log2(1 + kids)))
-        cost = CHILD + across * up * (NODE + CHILD * looks + ROW * rows[node] + costs[node])
+        own = node_price + child_price * looks + row_price * rows[node]
+        cost = child_price + across * up * (own + costs[node])
         if parents[node] == ROOT:
             out[tokens[node]] = cost
             met += trie.below[node] * chances[tokens[node]]

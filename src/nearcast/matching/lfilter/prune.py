@@ -18,10 +18,10 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
-from nearcast.matching.lfilter.costs import LEFT, cost_of_going_down, steps
+from nearcast.matching.lfilter.costs import DEEP_ENTRY, cost_of_going_down, steps
 from nearcast.matching.predicate import box_overlaps, has_all_terms
 from nearcast.matching.quadtree.nodes import Quad
-from nearcast.matching.quadtree.search import is_home
+from nearcast.matching.quadtree.search import cell_place, is_home
 from nearcast.matching.store import RowArrays
 from nearcast.matching.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
 from nearcast.matching.trie.search import children_met, near, packed, surely
@@ -50,7 +50,7 @@ class Pile(NamedTuple):
 @kernel
 def prune(both, ask, marks, cells, found):  # type: ignore[no-untyped-def]
     """Go down the trie with the lists of these nodes of the quadtree. `found` and the answer: rows that hold, how many,
-    nodes reached, entries looked at, steps of searches.
+    nodes reached, entries looked at, parts of lists cut.
     """
     pile = Pile(np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64))
     pile, top = _start(both.quad.lists, cells, len(ask.tokens), pile)
@@ -58,18 +58,18 @@ def prune(both, ask, marks, cells, found):  # type: ignore[no-untyped-def]
         top -= _ENTRY
         word, first, stop = pile.stack[top], pile.stack[top + 1], pile.stack[top + 2]
         node, n_tokens = np.int64(word >> 32), word & 0xFFFFFFFF
-        out, n, nodes, seen, searched = found
+        out, n, nodes, seen, n_parts = found
         entries, search_steps = _sizes(pile.parts, first, stop)
         kids = np.int64(both.trie.spans[node, N_CHILDREN])
-        if node != ROOT and LEFT * entries <= cost_of_going_down(n_tokens, kids, search_steps):
+        if node != ROOT and DEEP_ENTRY * entries <= cost_of_going_down(n_tokens, kids, search_steps):
             out, n = _verify(both, pile.parts, (first, stop), ask, marks, out, n)
-            found = (out, n, nodes + 1, seen + entries, searched)
+            found = (out, n, nodes + 1, seen + entries, n_parts)
             continue
         out, n, own = _verify_own(both, pile.parts, (first, stop), node, ask, out, n)
-        found = (out, n, nodes + 1, seen + own, searched + search_steps)
+        found = (out, n, nodes + 1, seen + own, n_parts)
         if kids > 0 and n_tokens > 0:
             pile, top, more = _go_down(both, ask, (node, n_tokens, first, stop), pile, top)
-            found = (out, n, nodes + 1, seen + own, searched + more)
+            found = (out, n, nodes + 1, seen + own, n_parts + more)
     return found
 
 
@@ -103,43 +103,40 @@ def _sizes(parts, first, stop):  # type: ignore[no-untyped-def]
 @inline_kernel
 def _go_down(both, ask, place, pile, top):  # type: ignore[no-untyped-def]
     """Put the children that the message meets and that have something of the lists on the stack; return the pile, its
-    top, and the steps of searches.
+    top, and how many parts were cut.
     """
     stack, parts, met = pile
     node, n_tokens, first, stop = place
     met, n_met = children_met(both.trie, node, n_tokens, ask, met)
-    stack, used, taken = with_room(stack, top, _ENTRY * n_met), stop, 0
+    stack, used = with_room(stack, top, _ENTRY * n_met), stop
     rows, shown, numbers, ranges = both.quad.lists.rows, both.quad.lists.pivots, both.trie.numbers, both.trie.ranges
     for k in range(n_met):
         child, start = np.int64(met[k] >> 32), used
         parts = with_room(parts, used, stop - first)
         if node == ROOT:
             token = ask.tokens[met[k] & 0xFFFFFFFF]
-            used, more = _cut(parts, (first, stop, used), both.places, shown, token, token)
+            used = _cut(parts, (first, stop, used), both.places, shown, token, token)
         else:
-            used, more = _cut(parts, (first, stop, used), numbers, rows, ranges[child, 0], ranges[child, 1])
-        taken += more
+            used = _cut(parts, (first, stop, used), numbers, rows, ranges[child, 0], ranges[child, 1])
         for at in range(start, used, _PART):
             prefetch(both.quad.lists.boxes, 4 * parts[at + 1])
             prefetch(rows, parts[at + 1])
         if used > start:
             stack[top], stack[top + 1], stack[top + 2] = met[k], start, used
             top += _ENTRY
-    return Pile(stack, parts, met), top, taken
+    return Pile(stack, parts, met), top, (used - stop) // _PART
 
 
 @kernel
 def _cut(parts, place, keys, items, low, high):  # type: ignore[no-untyped-def]
     """Write what lies from key `low` to key `high` of the parts from `first` to `stop` behind all parts; the parts
-    themselves go on behind that. An entry's key is that of its item. Return the new end and the steps taken.
+    themselves go on behind that. An entry's key is that of its item. Return the new end.
     """
     first, stop, used = place
-    taken = 0
     for at in range(first, stop, _PART):
         begin, end = parts[at + 1], parts[at + 2]
         if begin == end:
             continue
-        taken += steps(end - begin)
         begin = first_from(keys, items, begin, end, low)
         reach = 1
         while begin + reach <= end and keys[items[begin + reach - 1]] <= high:
@@ -150,7 +147,7 @@ def _cut(parts, place, keys, items, low, high):  # type: ignore[no-untyped-def]
             used += _PART
             begin = end
         parts[at + 1] = begin
-    return used, taken
+    return used
 
 
 @inline_kernel
@@ -212,9 +209,11 @@ def _there(both, cell, run, ask, out, n):  # type: ignore[no-untyped-def]
     """
     boxes, rows, exact, box = both.quad.lists.boxes, both.quad.lists.rows, ask.exact, ask.box
     is_range = exact[0] != exact[2] or exact[1] != exact[3]
+    home, bounds = cell_place(both.quad.nodes, cell), both.quad.nodes.bounds
     for place in range(run[0], run[1]):
         if near(boxes, place, box) and (surely(boxes, place, box) or box_overlaps(both.rows, rows[place], exact)):
-            if not is_range or is_home(both.quad.nodes, cell, boxes[place], exact):
+            x, y = max(boxes[place, 0], exact[0]), max(boxes[place, 1], exact[1])
+            if not is_range or is_home(home, bounds, x, y):
                 out[n] = rows[place]
                 n += 1
     return n

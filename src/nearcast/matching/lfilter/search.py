@@ -17,22 +17,19 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.matching.lfilter.costs import (
     CELL,
-    LEFT,
     NODE,
     ROW,
-    START,
-    STEP,
     TOKEN,
     chance_of_term,
     cost_by_trie,
     cost_of_entries,
     cost_of_lists,
-    steps,
+    cost_of_parts,
 )
 from nearcast.matching.lfilter.prune import Both, prune
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.quadtree.estimate import expected
-from nearcast.matching.quadtree.search import scan_node, visited_nodes
+from nearcast.matching.quadtree.search import scan_nodes, visited_nodes
 from nearcast.matching.trie.search import BY_COST, Held, asked, forget, walk
 from nearcast.model import Hits, MessageBatch, Work
 
@@ -59,12 +56,15 @@ class Tools(NamedTuple):
 def search(both: Both, messages: MessageBatch, model: Model, tools: Tools, way: int) -> tuple[Hits, Work, np.ndarray]:
     """The rows that hold; the work; and float64[3,3]: for each way messages, expected and spent nanoseconds."""
     starts, told = np.zeros(messages.size + 1, np.int64), np.zeros((len(WAYS), 3))
-    rows, nodes, seen = _search(both, messages, model, tools, way, starts, told)
+    rows, nodes, seen = search_all(both, messages, model, tools, way, starts, told)
     return Hits(rows, starts), Work(nodes, seen, len(rows)), told
 
 
 @kernel
-def _search(both, messages, model, tools, way, starts, told):  # type: ignore[no-untyped-def]
+def search_all(both, messages, model, tools, way, starts, told):  # type: ignore[no-untyped-def]
+    """Tuples are taken apart before the loop: to hand on their parts for each message takes longer than a choice."""
+    trie, places, quad, rows = both
+    held, counts, marks = Held(trie, places, rows), quad.lists.counts, tools.marks
     out, n, nodes, seen = np.empty(1024, np.int32), 0, 0, 0
     stack, nowhere = np.empty(256, np.int64), np.empty(0, np.int32)
     for m in range(len(starts) - 1):
@@ -72,41 +72,30 @@ def _search(both, messages, model, tools, way, starts, told):  # type: ignore[no
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
         chosen, cost, cells = BY_CELLS, np.inf, nowhere
         if is_range(box) or way == BY_TRIE:
-            chosen, cost = guess(both.quad, model, terms, box, way)
+            chosen, cost = guess(quad, model, terms, box, way)
         if chosen != BY_TRIE:
-            cells = visited_nodes(both.quad, terms, box)
-            chosen, cost = choose(both.quad, model, terms, box, cells, (chosen, cost), way)
-        mark_terms(tools.marks, messages, m, 1)
+            cells = visited_nodes(quad, terms, box)
+            chosen, cost = choose(counts, model, terms, box, cells, (chosen, cost), way)
+            mark_terms(marks, messages, m, 1)
         if chosen == BY_CELLS:
-            out, n, reached, looked = _scan_cells(both.quad, cells, both.rows, tools.marks, box, out, n)
-            chance = chance_of_term(model.marked, model.lengths, len(terms))
-            spent = cost_of_entries(looked, chance, is_range(box))
+            reached = 0
+            out, n, looked = scan_nodes(quad, cells, rows, marks, box, out, n)
+            spent = cost_of_entries(looked, chance_of_term(model.marked, model.lengths, len(terms)))
         else:
-            ask = asked(both.places, messages, m, tools.spots)
+            ask = asked(places, messages, m, tools.spots)
             if chosen == BY_TRIE:
-                held = Held(both.trie, both.places, both.rows)
                 (out, n, reached, looked), stack = walk(held, ask, BY_COST, (out, n, 0, 0), stack)
                 spent = TOKEN * len(terms) + NODE * reached + ROW * looked
             else:
-                out, n, reached, looked, searched = prune(both, ask, tools.marks, cells, (out, n, 0, 0, 0))
-                spent = START + TOKEN * len(terms) + STEP * searched + NODE * reached + LEFT * looked
+                out, n, reached, looked, parts = prune(both, ask, marks, cells, (out, n, 0, 0, 0))
+                spent = cost_of_parts(len(terms) * len(cells), parts, looked)
             forget(ask)
-        mark_terms(tools.marks, messages, m, 0)
+        mark_terms(marks, messages, m, 0)
         nodes, seen, starts[m + 1] = nodes + reached + len(cells), seen + looked, n
         told[chosen, 0] += 1
         told[chosen, 1] += cost
         told[chosen, 2] += spent + CELL * len(cells)
     return out[:n].copy(), nodes, seen
-
-
-@kernel
-def _scan_cells(quad, cells, rows, marks, box, out, n):  # type: ignore[no-untyped-def]
-    """Verify the lists of these nodes directly; return out, n, no nodes beyond these, and the entries looked at."""
-    looked = 0
-    for k in range(len(cells)):
-        out, n = scan_node(quad, cells[k], rows, marks, box, out, n)
-        looked += quad.lists.counts[cells[k]]
-    return out, n, 0, looked
 
 
 @kernel
@@ -121,28 +110,25 @@ def guess(quad, model, terms, box, way):  # type: ignore[no-untyped-def]
         return BY_TRIE, cost_by_trie(model.loads, model.lengths, terms, np.inf)
     leaves, entries = expected(quad, box, _LEVEL)
     n_lists = leaves + _LEVEL
-    search_steps = n_lists * steps(np.int64(entries / n_lists))
-    chosen, cost = _cheaper(model, len(terms), entries, search_steps, True, way)
+    chosen, cost = _cheaper(model, len(terms), n_lists, entries, way)
     return _or_by_trie(model, terms, (chosen, cost + CELL * n_lists), way)
 
 
 @kernel
-def choose(quad, model, terms, box, cells, guessed, way):  # type: ignore[no-untyped-def]
+def choose(counts, model, terms, box, cells, guessed, way):  # type: ignore[no-untyped-def]
     """The way once the quadtree's filter has told the lists. Its cost stays what was guessed, unless the way changes.
 
-    For a point there is no guess: the filter takes less than a microsecond, and all ways are still open.
+    For a point there is no guess: the filter is short, and all ways are still open. What it took is spent by all.
     """
-    entries, search_steps = np.int64(0), np.int64(0)
+    entries = np.int64(0)
     for k in range(len(cells)):
-        count = np.int64(quad.lists.counts[cells[k]])
-        if count > 0:
-            entries += count
-            search_steps += steps(count)
-    better, cost = _cheaper(model, len(terms), entries, search_steps, is_range(box), way)
-    cost += CELL * len(cells)
+        entries += counts[cells[k]]
+    better, cost = _cheaper(model, len(terms), len(cells), entries, way)
     if not is_range(box):
-        return _or_by_trie(model, terms, (better, cost), way)
-    return guessed if better == guessed[0] else (better, cost)
+        better, cost = _or_by_trie(model, terms, (better, cost), way)
+    elif better == guessed[0]:
+        return guessed
+    return better, cost + CELL * len(cells)
 
 
 @kernel
@@ -156,11 +142,11 @@ def _or_by_trie(model, terms, other, way):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cheaper(model, n_terms, entries, search_steps, wide, way):  # type: ignore[no-untyped-def]
+def _cheaper(model, n_terms, n_lists, entries, way):  # type: ignore[no-untyped-def]
     """To verify lists directly or to go down the trie with them, and the cost, the filter's apart."""
     chance = chance_of_term(model.marked, model.lengths, n_terms)
-    by_cells = cost_of_entries(entries, chance, wide)
-    by_lists = cost_of_lists(n_terms, search_steps, entries, chance, wide)
+    by_cells = cost_of_entries(entries, chance)
+    by_lists = cost_of_lists(n_terms, n_lists, entries, chance)
     if way == BY_CELLS or (way == CHEAPEST and by_cells <= by_lists):
         return BY_CELLS, by_cells
     return BY_LISTS, by_lists

@@ -2,6 +2,9 @@
 
 A token that a node lacks is in no node below it, so each node asks for those alone that its parent has; and once a
 token covers, the place is all that is asked. Of 1,000 tokens one of the first few covers, as a rule at the root.
+
+A point that meets few rows is a chain of cache misses and little else, so what will be read is asked for ahead, and
+the lists of several nodes are verified together.
 """
 
 from __future__ import annotations
@@ -9,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.intmap import ABSENT
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.intmap import ABSENT, home_slot
+from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.loose_grid import position
 from nearcast.matching.predicate import mark_terms, row_holds
@@ -20,6 +23,8 @@ from nearcast.matching.quadtree.pivots import covers
 from nearcast.matching.rtree.node_table import token_key, value_of
 
 _COVERED = -1
+_AHEAD = 8  # tokens whose slots are asked for ahead: two cache misses each
+_TOGETHER = 256  # entries to verify at once: enough that misses overlap, few enough that what was asked for stays
 
 
 @kernel
@@ -32,10 +37,8 @@ def search(quad, store, messages, marks, starts):  # type: ignore[no-untyped-def
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
         mark_terms(marks, messages, m, 1)
         visited = visited_nodes(quad, terms, box)
-        for k in range(len(visited)):
-            out, n = scan_node(quad, visited[k], store, marks, box, out, n)
-            seen += quad.lists.counts[visited[k]]
-        nodes += len(visited)
+        out, n, looked = scan_nodes(quad, visited, store, marks, box, out, n)
+        nodes, seen = nodes + len(visited), seen + looked
         mark_terms(marks, messages, m, 0)
         starts[m + 1] = n
     return out[:n].copy(), nodes, seen
@@ -82,7 +85,11 @@ def visited_nodes(quad, terms, box):  # type: ignore[no-untyped-def]
 @kernel
 def _shared(keys, values, node, terms, out, n):  # type: ignore[no-untyped-def]
     """Write those terms that are tokens of a node to out[n:]; return the new n, or _COVERED where one covers."""
+    for k in range(min(len(terms), _AHEAD)):
+        _ask_for(keys, values, token_key(node, terms[k]))
     for k in range(len(terms)):
+        if k + _AHEAD < len(terms):
+            _ask_for(keys, values, token_key(node, terms[k + _AHEAD]))
         value = value_of(keys, values, token_key(node, terms[k]))
         if value != ABSENT:
             if covers(value):
@@ -92,21 +99,36 @@ def _shared(keys, values, node, terms, out, n):  # type: ignore[no-untyped-def]
     return n
 
 
+@inline_kernel
+def _ask_for(keys, values, key):  # type: ignore[no-untyped-def]
+    slot = home_slot(key, len(keys) - 1)
+    prefetch(values, slot)
+    prefetch(keys, slot)
+
+
 @kernel
-def scan_node(quad, node, store, marks, box, out, n):  # type: ignore[no-untyped-def]
-    """Write the rows in the list of a node that hold to out[n:], each in one of its nodes alone; return (out, n)."""
-    lists = quad.lists
-    first, count = lists.offsets[node], np.int64(lists.counts[node])
-    out = with_room(out, n, count + 1)
-    stop = _with_marked_term(lists.pivots, first, count, marks, out, n)
-    stop = _near(quad, node, store, box, out, n, stop)
-    for j in range(n, stop):
-        prefetch(store.terms, store.offsets[out[j]])
-    for j in range(n, stop):
-        if row_holds(store, out[j], marks, box):
-            out[n] = out[j]
-            n += 1
-    return out, n
+def scan_nodes(quad, visited, store, marks, box, out, n):  # type: ignore[no-untyped-def]
+    """Write the rows in the lists of these nodes that hold to out[n:], each in one of them alone; return out, the new
+    n, and how many entries were looked at.
+    """
+    offsets, counts, pivots = quad.lists.offsets, quad.lists.counts, quad.lists.pivots
+    ends, begun, stop, seen = np.empty(len(visited), np.int64), 0, n, 0
+    for k in range(len(visited)):
+        prefetch(pivots, offsets[visited[k]])
+    for k in range(len(visited)):
+        node, count = visited[k], np.int64(counts[visited[k]])
+        out = with_room(out, stop, count + 1)
+        stop = ends[k] = _with_marked_term(pivots, offsets[node], count, marks, out, stop)
+        seen += count
+        if stop - n >= _TOGETHER or (stop > n and k + 1 == len(visited)):
+            stop = near = n
+            for j in range(begun, k + 1):
+                if ends[j] > stop:
+                    near = _near(quad, visited[j], store, box, out, (near, stop, ends[j]))
+                stop = ends[j]
+            n = stop = _holding(store, marks, box, out, n, near)
+            begun = k + 1
+    return out, n, seen
 
 
 @kernel
@@ -122,16 +144,24 @@ def _with_marked_term(pivots, first, count, marks, out, n):  # type: ignore[no-u
 
 
 @kernel
-def _near(quad, node, store, box, out, n, stop):  # type: ignore[no-untyped-def]
-    """Turn those of the places out[n:stop] into rows whose boxes, as the list has them, overlap, and whose home is
-    here; return the new stop. What the store holds of them is on its way then: each is three cache misses.
+def _near(quad, node, store, box, out, run):  # type: ignore[no-untyped-def]
+    """`run` is (n, start, stop). Turn those of the places out[start:stop] in the list of a node into rows out[n:] whose
+    boxes, as the list has them, overlap, and whose home is here; return the new n. What the store holds of them is on
+    its way then: each is three cache misses.
     """
     boxes, rows, first = quad.lists.boxes, quad.lists.rows, quad.lists.offsets[node]
     is_range = box[0] != box[2] or box[1] != box[3]
-    for j in range(n, stop):
+    n, start, stop = run
+    cell, bounds = cell_place(quad.nodes, node), quad.nodes.bounds
+    for j in range(start, min(start + _AHEAD, stop)):
+        prefetch(boxes, 4 * (first + out[j]))
+    for j in range(start, stop):
+        if j + _AHEAD < stop:
+            prefetch(boxes, 4 * (first + out[j + _AHEAD]))
         at = first + out[j]
         near = boxes[at, 0] <= box[2] and boxes[at, 2] >= box[0] and boxes[at, 1] <= box[3] and boxes[at, 3] >= box[1]
-        if near and (not is_range or is_home(quad.nodes, node, boxes[at], box)):
+        x, y = max(boxes[at, 0], box[0]), max(boxes[at, 1], box[1])
+        if near and (not is_range or is_home(cell, bounds, x, y)):
             row = rows[at]
             prefetch(store.offsets, row)
             prefetch(store.n_terms, row)
@@ -142,11 +172,27 @@ def _near(quad, node, store, box, out, n, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_home(nodes, node, entry_box, box):  # type: ignore[no-untyped-def]
-    """Whether the first column and line that an entry, with its box as the list has it, and a message share are in the
-    cell of this node. The cells with entries of a row part its span among them, so that holds in exactly one.
+def _holding(store, marks, box, out, n, stop):  # type: ignore[no-untyped-def]
+    """Keep those of the rows out[n:stop] that hold; return the new n."""
+    for j in range(n, stop):
+        prefetch(store.terms, store.offsets[out[j]])
+    for j in range(n, stop):
+        if row_holds(store, out[j], marks, box):
+            out[n] = out[j]
+            n += 1
+    return n
+
+
+@inline_kernel
+def cell_place(nodes, node):  # type: ignore[no-untyped-def]
+    """The cell of a node: how far finest columns are shifted to its level's, its column, its line."""
+    return FINEST - nodes.levels[node], nodes.xs[node], nodes.ys[node]
+
+
+@inline_kernel
+def is_home(cell, bounds, x, y):  # type: ignore[no-untyped-def]
+    """Whether (x, y), the first corner of what an entry (with its box as the list has it) and a message share, is in
+    this cell. The cells with entries of a row part its span among them, so that holds in exactly one.
     """
-    shift, bounds = FINEST - nodes.levels[node], nodes.bounds
-    x = position(max(entry_box[0], box[0]), bounds[0], bounds[2], FINEST)
-    y = position(max(entry_box[1], box[1]), bounds[1], bounds[3], FINEST)
-    return (x >> shift) == nodes.xs[node] and (y >> shift) == nodes.ys[node]
+    column, line = position(x, bounds[0], bounds[2], FINEST), position(y, bounds[1], bounds[3], FINEST)
+    return (column >> cell[0]) == cell[1] and (line >> cell[0]) == cell[2]
