@@ -31,7 +31,7 @@ class IqTree(Method):
     effort_ceiling = 0.1
     checked_with = ("", "horizon=1", "horizon=50 depth=2", "horizon=20000 depth=5", "horizon=5000 depth=24")
 
-    def __init__(self, store: RowStore, space: Space, horizon: int = 1_000, depth: int = 16) -> None:
+    def __init__(self, store: RowStore, space: Space, horizon: int = 3_000, depth: int = 16) -> None:
         super().__init__(store, space)
         self.tree = CellTree(store, space, horizon, depth)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 
 ROOT, NONE = 0, -1
 LEAF, K_NODE, S_NODE = 0, 1, 2
@@ -153,7 +153,7 @@ def add_leaf(shape, facts, parent, level, limit):  # type: ignore[no-untyped-def
     return node
 
 
-@kernel
+@lean_kernel
 def column_of(edges, first, count, value):  # type: ignore[no-untyped-def]
     """How many of the ascending edges[first : first + count] are not above the value: monotone, and that is all that
     exactness needs. A box lies in the columns of its two sides and those between, a place in one of them if it is
@@ -169,7 +169,7 @@ def column_of(edges, first, count, value):  # type: ignore[no-untyped-def]
     return low - first
 
 
-@kernel
+@lean_kernel
 def columns_of(nodes, edges, node, box):  # type: ignore[no-untyped-def]
     """The first and last column, and the first and last row, of the cells that a box overlaps."""
     at, across, down = nodes[node, EDGES], nodes[node, ACROSS] - 1, nodes[node, DOWN] - 1
@@ -179,7 +179,7 @@ def columns_of(nodes, edges, node, box):  # type: ignore[no-untyped-def]
     return left, right, below, above
 
 
-@kernel
+@lean_kernel
 def cells_in(columns):  # type: ignore[no-untyped-def]
     """How many cells those are."""
     return (columns[1] - columns[0] + 1) * (columns[3] - columns[2] + 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
@@ -37,46 +37,76 @@ _AHEAD = 10  # entries of a leaf that are asked for ahead: its mean size
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
 
 
+# Of `work`: messages done, nodes visited, entries looked at; and what the next message lacks room for.
+_DONE, _NODES, _ENTRIES, _LACKING = range(4)
+_NODES_LACK = -1
+
+
 @kernel
 def match_tree(shape, store, by_term, messages, scratch, starts):  # type: ignore[no-untyped-def]
     """Fill starts; return the rows that hold, how many nodes were visited and how many entries were looked at.
 
     `scratch` is zeroed words: a bit for each rank, and a bit for each row.
     """
-    bits, seen = scratch
+    ranks, bounds = _ranked(by_term, messages.terms, messages.term_starts, len(starts) - 1)
     out, queue, leaves = np.empty(1024, np.int32), np.empty(256, np.int32), np.empty(256, np.int32)
-    n = nodes = compared = 0
-    for m in range(len(starts) - 1):
-        box = messages.boxes[m]
-        ranks = _ranked(by_term, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]], bits)
-        queue, leaves, visited, n_leaves = _reach(shape, ranks, box, queue, leaves)
-        entries = 0
-        for k in range(0, n_leaves, 2):
-            entries += leaves[k + 1]
-        out = with_room(out, n, entries + 1)
-        stop = _scan(shape, leaves[:n_leaves], (store, by_term), bits, box, out, n)
-        if box[0] != box[2] or box[1] != box[3]:
-            stop = _each_once(out, n, stop, seen)
-        for k in range(len(ranks)):
-            bits[np.uint64(ranks[k]) >> _SIX] = 0
-        n, nodes, compared = stop, nodes + visited, compared + entries
-        starts[m + 1] = n
-    return out[:n].copy(), nodes, compared
+    work = np.zeros(4, np.int64)
+    while True:
+        asked = (ranks, bounds, messages.boxes)
+        _match_some(shape, (store, by_term), asked, scratch, (queue, leaves, out), starts, work)
+        if work[_DONE] == len(starts) - 1:
+            return out[: starts[work[_DONE]]].copy(), work[_NODES], work[_ENTRIES]
+        if work[_LACKING] == _NODES_LACK:
+            queue, leaves = np.empty(2 * len(queue), np.int32), np.empty(2 * len(leaves), np.int32)
+        else:
+            out = with_room(out, starts[work[_DONE]], work[_LACKING])
 
 
 @kernel
-def _ranked(by_term, terms, bits):  # type: ignore[no-untyped-def]
-    """The ranks of the terms that rows have, ascending; their bits are set."""
-    ranks = np.empty(len(terms), np.int32)
+def _ranked(by_term, terms, term_starts, n_messages):  # type: ignore[no-untyped-def]
+    """The ranks of each message's terms that rows have, ascending, and where they start."""
+    ranks, bounds = np.empty(term_starts[n_messages] - term_starts[0], np.int32), np.zeros(n_messages + 1, np.int64)
     n = 0
-    for k in range(len(terms)):
-        rank = by_term[terms[k]] if terms[k] < len(by_term) else 0
-        if rank > 0:
-            ranks[n] = rank
-            n += 1
-            bits[np.uint64(rank) >> _SIX] |= _ONE << (np.uint64(rank) & _LOW)
-    sort_in_place(ranks, 0, n)
-    return ranks[:n]
+    for m in range(n_messages):
+        for k in range(term_starts[m], term_starts[m + 1]):
+            rank = by_term[terms[k]] if terms[k] < len(by_term) else 0
+            if rank > 0:
+                ranks[n] = rank
+                n += 1
+        sort_in_place(ranks, bounds[m], n)
+        bounds[m + 1] = n
+    return ranks, bounds
+
+
+@lean_kernel
+def _match_some(shape, held, asked, scratch, rooms, starts, work):  # type: ignore[no-untyped-def]
+    """Go on with messages until all are done, or one lacks room."""
+    ranks, bounds, boxes = asked
+    bits, seen = scratch
+    queue, leaves, out = rooms
+    for m in range(work[_DONE], len(starts) - 1):
+        mine, box, n = ranks[bounds[m] : bounds[m + 1]], boxes[m], starts[m]
+        visited, n_leaves = _reach(shape, mine, box, queue, leaves)
+        if visited == _NODES_LACK:
+            work[_LACKING] = _NODES_LACK
+            return
+        entries = 0
+        for k in range(0, n_leaves, 2):
+            entries += leaves[k + 1]
+        if n + entries + 1 > len(out):
+            work[_LACKING] = entries + 1
+            return
+        for k in range(len(mine)):
+            bits[np.uint64(mine[k]) >> _SIX] |= _ONE << (np.uint64(mine[k]) & _LOW)
+        n = _scan(shape, leaves[:n_leaves], held, bits, box, out, n)
+        for k in range(len(mine)):
+            bits[np.uint64(mine[k]) >> _SIX] = 0
+        if box[0] != box[2] or box[1] != box[3]:
+            n = _each_once(out, starts[m], n, seen)
+        starts[m + 1] = n
+        work[_DONE] += 1
+        work[_NODES] += visited
+        work[_ENTRIES] += entries
 
 
 @inline_kernel
@@ -85,9 +115,10 @@ def _has(bits, rank):  # type: ignore[no-untyped-def]
     return (bits[np.uint64(rank) >> _SIX] >> (np.uint64(rank) & _LOW)) & _ONE
 
 
-@kernel
+@lean_kernel
 def _reach(shape, ranks, box, queue, leaves):  # type: ignore[no-untyped-def]
-    """All leaves to read, as (first entry, count); nodes visited; how much of `leaves` is used.
+    """Note all leaves to read, as (first entry, count); return how many nodes were visited, _NODES_LACK where there is
+    too little room, and how much of `leaves` is used.
 
     The queue holds (node, first of the message's ranks that counts below it), level by level: the cuts of a level's
     nodes are all asked for before the first is searched.
@@ -97,7 +128,8 @@ def _reach(shape, ranks, box, queue, leaves):  # type: ignore[no-untyped-def]
     queue[0], queue[1] = ROOT, 0
     first, end, n = 0, 2, 0
     while first < end:
-        leaves = with_room(leaves, n, end - first)
+        if n + end - first > len(leaves):
+            return _NODES_LACK, 0
         n = _look_ahead(nodes, (entries, lows, edges), queue, (first, end), leaves, n)
         stop = end
         for at in range(first, stop, 2):
@@ -107,14 +139,16 @@ def _reach(shape, ranks, box, queue, leaves):  # type: ignore[no-untyped-def]
                 continue
             if kind == K_NODE:
                 few = nodes[node, COUNT] < len(ranks) - start
-                queue = with_room(queue, end, 2 * (nodes[node, COUNT] if few else len(ranks) - start) + 4)
+                if end + 2 * (nodes[node, COUNT] if few else len(ranks) - start) + 4 > len(queue):
+                    return _NODES_LACK, 0
                 if few:
                     end = _push_few_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
                 else:
                     end = _push_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
             else:
                 columns = columns_of(nodes, edges, node, box)
-                queue = with_room(queue, end, 2 * cells_in(columns) + 4)
+                if end + 2 * cells_in(columns) + 4 > len(queue):
+                    return _NODES_LACK, 0
                 end = _push_cells(nodes, cells, (node, start), columns, queue, end)
             dummy = nodes[node, DUMMY]
             if dummy >= 0:
@@ -122,10 +156,10 @@ def _reach(shape, ranks, box, queue, leaves):  # type: ignore[no-untyped-def]
                 queue[end], queue[end + 1] = dummy, start
                 end += 2
         first = stop
-    return queue, leaves, end >> 1, n
+    return end >> 1, n
 
 
-@kernel
+@lean_kernel
 def _look_ahead(nodes, held, queue, span, leaves, n):  # type: ignore[no-untyped-def]
     """Ask for what the waiting nodes hold; note the leaves among them. `held` is entries, lows and edges."""
     entries, lows, edges = held
@@ -147,7 +181,7 @@ def _look_ahead(nodes, held, queue, span, leaves, n):  # type: ignore[no-untyped
     return n
 
 
-@kernel
+@lean_kernel
 def _push_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-untyped-def]
     """The children whose cut a rank hits, each once. `which` is the node and where to start in the ranks.
 
@@ -173,7 +207,7 @@ def _push_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-untype
     return end
 
 
-@kernel
+@lean_kernel
 def _push_few_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-untyped-def]
     """The same, cut by cut: for nodes with fewer cuts than the message has ranks."""
     lows, kids = cuts
@@ -190,7 +224,7 @@ def _push_few_cuts(nodes, cuts, which, ranks, queue, end):  # type: ignore[no-un
     return end
 
 
-@kernel
+@lean_kernel
 def _first_above(values, first, stop, value):  # type: ignore[no-untyped-def]
     """The place of the first of the ascending values[first:stop] that is above the value, or stop."""
     while first < stop:
@@ -202,7 +236,7 @@ def _first_above(values, first, stop, value):  # type: ignore[no-untyped-def]
     return first
 
 
-@kernel
+@lean_kernel
 def _push_cells(nodes, cells, which, columns, queue, end):  # type: ignore[no-untyped-def]
     """The children in these columns and rows."""
     left, right, below, above = columns
@@ -218,7 +252,7 @@ def _push_cells(nodes, cells, which, columns, queue, end):  # type: ignore[no-un
     return end
 
 
-@kernel
+@lean_kernel
 def _scan(shape, leaves, held, bits, box, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of leaves that hold to out[n:], which has room for all; return the new n. `held` is the store and
     the ranks by term.
@@ -250,7 +284,7 @@ def _scan(shape, leaves, held, bits, box, out, n):  # type: ignore[no-untyped-de
     return n
 
 
-@kernel
+@lean_kernel
 def _has_all(held, row, bits):  # type: ignore[no-untyped-def]
     """Whether each positive term of a row occurs."""
     store, by_term = held
@@ -261,7 +295,7 @@ def _has_all(held, row, bits):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@lean_kernel
 def _each_once(out, first, stop, seen):  # type: ignore[no-untyped-def]
     """Keep one of each row in out[first:stop]: a range may meet a row in several cells. Return the new stop."""
     n = first

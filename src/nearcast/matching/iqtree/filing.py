@@ -55,7 +55,7 @@ class Entries(NamedTuple):
 
     rows: np.ndarray  # int32[n]
     terms: np.ndarray  # int32[n]  the rarest, under which the row is filed
-    shown: np.ndarray  # int32[n]  the second rarest, and whether there are more: see tree.py
+    shown: np.ndarray  # int32[n]  see terms_to_file
     boxes: np.ndarray  # float64[...,4]  by row number
     nodes: np.ndarray  # int32[m]
     items: np.ndarray  # int32[m]  positions among the rows

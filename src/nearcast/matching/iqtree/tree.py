@@ -25,11 +25,12 @@ from nearcast.matching.iqtree.filing import (
 from nearcast.matching.quadtree.cells import frame
 from nearcast.matching.quadtree.growth import QuadOptions, Quadtrees
 from nearcast.matching.quadtree.lists import laid_out
+from nearcast.matching.quadtree.met_lists import terms_to_file
 from nearcast.matching.quadtree.nodes import ROOT, USED, Quad, root_nodes
 from nearcast.matching.quadtree.room import with_nodes
 from nearcast.matching.sample import few_of
 from nearcast.matching.store import RowStore
-from nearcast.matching.term_order import NO_TERM, rarest_two
+from nearcast.matching.term_order import NO_TERM
 from nearcast.model import MessageBatch
 
 _LONGEST = 10**9
@@ -93,14 +94,11 @@ class CellTree(Quadtrees):
         self._take_over(without(self._whole, self._entries(rows, filed, filed)))
 
     def _terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rarest term of each row, which is noted; and what its entries show: the second rarest (or for want of one
-        the same), inverted where the row has more terms than these.
-        """
-        rarest, second = rarest_two(self._store, rows)
+        """The rarest term of each row, which is noted, and what its entries show."""
+        rarest, shown = terms_to_file(self._store, rows)
         self.filed[rows] = rarest
         self.doublings[rows] = doublings_of(self._expected.chances[rarest + 1], self._horizon)
-        shown = np.where(second == NO_TERM, rarest, second)
-        return rarest, np.where(self._store.arrays.n_terms[rows] > 2, ~shown, shown)
+        return rarest, shown
 
     def _entries(self, rows: np.ndarray, terms: np.ndarray, shown: np.ndarray) -> Entries:
         """An entry for each cell of each row, with its node, which is made if need be."""

@@ -7,22 +7,24 @@ import numpy as np
 from nearcast.arrays.growable import grown, with_room
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import distinct
+from nearcast.arrays.vector import prefetch
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.quadtree.cells import in_cell, span_of
+from nearcast.matching.quadtree.cells import span_of
 from nearcast.matching.quadtree.growth import QuadOptions, Quadtrees
+from nearcast.matching.quadtree.met_lists import entries_met, met_below, rows_holding, terms_to_file
 from nearcast.matching.quadtree.nodes import NONE, Held
 from nearcast.matching.quadtree.room import with_roots
-from nearcast.matching.quadtree.search import scan_node
 from nearcast.matching.quadtree.tree import BY_ROW
+from nearcast.matching.rtree.node_table import token_key
 from nearcast.matching.store import RowStore
-from nearcast.matching.term_order import NO_TERM, rarest_two
+from nearcast.matching.term_order import NO_TERM
 
 _NO_TOKENS = np.zeros(0, np.int32)
 
 
 class QuadForest(Quadtrees):
-    """Entries show the second rarest term of a row. A term keeps its root when its last row goes."""
+    """Entries show terms as met_lists.py has it. A term keeps its root when its last row goes."""
 
     def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 0)
@@ -31,7 +33,7 @@ class QuadForest(Quadtrees):
 
     def build(self, rows: np.ndarray) -> None:
         """Start anew with these rows."""
-        filed, shown = self._terms_of(rows)
+        filed, shown = terms_to_file(self._store, rows)
         order = np.lexsort((rows, filed))
         rows, filed, shown = rows[order], filed[order], shown[order]
         terms = distinct(filed)
@@ -42,7 +44,7 @@ class QuadForest(Quadtrees):
         self._build(rows, np.append(np.searchsorted(filed, terms), len(rows)).astype(np.int64), shown)
 
     def insert(self, rows: np.ndarray) -> None:
-        filed, shown = self._terms_of(rows)
+        filed, shown = terms_to_file(self._store, rows)
         self.roots = grown(self.roots, self._store.n_terms, fill=NONE)
         unknown = distinct(filed[self.roots[filed] == NONE])
         self.arrays, self.roots[unknown] = with_roots(self.arrays, len(unknown))
@@ -53,11 +55,6 @@ class QuadForest(Quadtrees):
     def remove(self, rows: np.ndarray) -> None:
         """Forget rows, which are still in the store."""
         self._remove(rows, self.roots[self.filed[rows]], self._held)
-
-    def _terms_of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rarest term of each row; and the second rarest, or for want of one the same, which occurs in any case."""
-        rarest, second = rarest_two(self._store, rows)
-        return rarest, np.where(second == NO_TERM, rarest, second)
 
     @property
     def _held(self) -> Held:
@@ -74,18 +71,24 @@ class QuadForest(Quadtrees):
 @kernel
 def search_forest(quad, roots, store, messages, marks, starts):  # type: ignore[no-untyped-def]
     """Fill starts; return the rows that hold, how many nodes were visited and how many entries were looked at."""
-    out, found = np.empty(1024, np.int32), np.empty(64, np.int32)
+    lists, counts = quad.lists, quad.lists.counts
+    out, found, met = np.empty(1024, np.int32), np.empty(64, np.int32), np.empty(64, np.int64)
     n = nodes = seen = 0
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
-        mark_terms(marks, messages, m, 1)
         found, n_found = _met(quad.nodes, roots, messages, m, found)
+        met, n_met = with_room(met, 0, n_found), 0
         for k in range(n_found):
-            if quad.lists.counts[found[k]] > 0:
-                out, n = scan_node(quad, found[k], store, marks, box, out, n)
-                seen += quad.lists.counts[found[k]]
-        nodes += n_found
+            if counts[found[k]] > 0:
+                prefetch(lists.boxes, 4 * lists.offsets[found[k]])
+                met[n_met] = token_key(found[k], found[k])
+                n_met += 1
+                seen += counts[found[k]]
+        mark_terms(marks, messages, m, 1)
+        out, stop = entries_met(quad, (met, n_met), marks, box, out, n)
+        n = rows_holding(lists, store, marks, box, out, n, stop)
         mark_terms(marks, messages, m, 0)
+        nodes += n_found
         starts[m + 1] = n
     return out[:n].copy(), nodes, seen
 
@@ -103,23 +106,3 @@ def _met(nodes, roots, messages, m, found):  # type: ignore[no-untyped-def]
             found[n] = roots[term]
             n += 1
     return met_below(nodes, span_of(nodes.bounds, messages.boxes[m]), found, n)
-
-
-@kernel
-def met_below(nodes, span, found, n):  # type: ignore[no-untyped-def]
-    """Write the nodes that a span overlaps below the first n of `found` behind these, but for empty ones; return
-    (found, the new n).
-    """
-    children, levels, xs, ys, entries = nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.entries
-    at = 0
-    while at < n:
-        child = children[found[at]]
-        at += 1
-        if child == NONE:
-            continue
-        found = with_room(found, n, 4)
-        for node in range(child, child + 4):
-            if entries[node] > 0 and in_cell(span, levels[node], xs[node], ys[node]):
-                found[n] = node
-                n += 1
-    return found, n

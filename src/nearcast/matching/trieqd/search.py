@@ -13,9 +13,8 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms, row_holds
 from nearcast.matching.quadtree.cells import span_of
-from nearcast.matching.quadtree.forest import met_below
+from nearcast.matching.quadtree.met_lists import at_home, met_below
 from nearcast.matching.quadtree.nodes import NONE, Quad
-from nearcast.matching.quadtree.search import is_home
 from nearcast.matching.trie.search import BY_COST, Held, asked, forget, near, surely, walk
 from nearcast.model import Hits, MessageBatch, Work
 
@@ -101,15 +100,15 @@ def _scan(quad, node, store, marks, ask, out, n):  # type: ignore[no-untyped-def
     """
     lists, box, exact = quad.lists, ask.box, ask.exact
     rows, boxes, first = lists.rows, lists.boxes, lists.offsets[node]
-    is_range = exact[0] != exact[2] or exact[1] != exact[3]
     stop = n
     for at in range(np.uint64(first), np.uint64(first + lists.counts[node])):
         out[stop] = at
         stop += np.int64(near(boxes, at, box))
+    if exact[0] != exact[2] or exact[1] != exact[3]:
+        cell = quad.nodes.levels[node], quad.nodes.xs[node], quad.nodes.ys[node]
+        stop = at_home(quad.nodes.bounds, cell, boxes, exact, out, n, stop)
     for j in range(n, stop):
         at = np.uint64(out[j])
-        if is_range and not is_home(quad.nodes, node, boxes[at], exact):
-            continue
         if surely(boxes, at, box) or row_holds(store, rows[at], marks, exact):
             out[n] = rows[at]
             n += 1

@@ -9,8 +9,8 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.geo.space import Space
 from nearcast.matching.quadtree.cells import FINEST
-from nearcast.matching.quadtree.forest import met_below
 from nearcast.matching.quadtree.growth import QuadOptions, Quadtrees
+from nearcast.matching.quadtree.met_lists import met_below
 from nearcast.matching.quadtree.nodes import Held
 from nearcast.matching.quadtree.room import with_roots
 from nearcast.matching.quadtree.tree import BY_ROW
