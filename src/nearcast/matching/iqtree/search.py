@@ -24,6 +24,7 @@ def search(quad, store, messages, marks, starts):  # type: ignore[no-untyped-def
     out, found = np.empty(1024, np.int32), np.empty(64, np.int32)
     met, slots = np.empty(64, np.int64), np.empty(64, np.int64)
     entries, children = quad.nodes.entries, quad.nodes.children
+    offsets, counts, pivots, boxes = quad.lists.offsets, quad.lists.counts, quad.lists.pivots, quad.lists.boxes
     n = nodes = seen = 0
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
@@ -37,8 +38,14 @@ def search(quad, store, messages, marks, starts):  # type: ignore[no-untyped-def
                 met = with_room(met, n_met, len(terms))
                 n_met = _lists_met(quad.table, found[k], terms, slots, met, n_met)
         for k in range(n_met):
-            seen += quad.lists.counts[met[k] & 0xFFFFFFFF]
-            prefetch(quad.lists.boxes, 4 * quad.lists.offsets[met[k] & 0xFFFFFFFF])
+            prefetch(offsets, met[k] & 0xFFFFFFFF)
+            prefetch(counts, met[k] & 0xFFFFFFFF)
+        for k in range(n_met):
+            number = met[k] & 0xFFFFFFFF
+            seen += counts[number]
+            prefetch(pivots, offsets[number])
+            prefetch(boxes, 4 * offsets[number])
+            prefetch(boxes, 4 * offsets[number] + 16)
         mark_terms(marks, messages, m, 1)
         out, stop = entries_met(quad, (met, n_met), marks, box, out, n)
         n = rows_holding(quad.lists, store, marks, box, out, n, stop)

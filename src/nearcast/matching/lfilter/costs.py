@@ -17,7 +17,7 @@ _AHEAD = 16  # each term's load is a cache miss
 
 # The trie
 TOKEN = 800.0  # a token of the message: sorted, looked for among the root's children, and what is below is fetched
-NODE = 280.0  # a node reached
+NODE = 205.0  # a node reached
 CHILD = 5.0  # a child whose token or box is looked at
 ROW = 5.3  # a row of a list, whose box is looked at
 # The quadtree
@@ -25,7 +25,7 @@ CELL = 550.0  # a node visited, with its tokens
 ENTRY = 2.6  # an entry of a list, whose term is looked up
 NEAR = 100.0  # an entry whose term occurs: its box, and the row where that overlaps
 # Both: lists that are cut by ranges of numbers
-START = 8000.0  # memory, and what is read for the first time
+START = 8000.0  # what is read for the first time: 4,400, and as much for doubt, being the estimate that is wrong most
 SEARCH = 28.0  # a list that is searched for a token, as a rule in vain
 PART = 420.0  # a part of a list that is found: cache misses
 LEFT = 35.0  # an entry of such a part
