@@ -52,7 +52,7 @@ def _timed(both, messages, model, tools, way, told, out):  # type: ignore[no-unt
 def times_by_way(method: LFilter, messages: MessageBatch) -> np.ndarray:
     """Microseconds by way and message: the lower quartile of the rounds, ways in turn."""
     both = Both(method.trie.arrays, method.trie.places, method.quadtree.arrays, method.store.arrays)
-    model = Model(method._loads.by_term, method._loads.marked, LENGTHS)
+    model = Model(method._loads.by_term, method._loads.marked, LENGTHS, method._loads.usual)
     times, told = np.empty((len(WAYS), ROUNDS, messages.size), np.int64), np.zeros((len(WAYS), 3))
     for turn in range(-1, ROUNDS):  # the first one warms up
         for way in range(len(WAYS)):

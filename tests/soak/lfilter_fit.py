@@ -34,7 +34,7 @@ def pieces_by_way(method: LFilter, messages: MessageBatch) -> dict[int, list[lis
     """What the model counts of each message, by way and constant."""
     unit = [Loads() for _ in range(3)]
     for loads, prices in zip(unit, np.eye(3), strict=True):
-        loads.learn(method.store, method.trie, tuple(prices))
+        loads.learn(method.store, method.trie, method.quadtree.arrays, tuple(prices))
     pieces: dict[int, list[list[float]]] = {way: [] for way in PIECES}
     for k in range(messages.size):
         message = messages.part(k, k + 1)

@@ -78,22 +78,22 @@ class LFilter(Method):
     def build(self, rows: np.ndarray) -> None:
         self.trie.build(rows)
         self.quadtree.build(rows, self.trie.arrays.numbers)
-        self._loads.learn(self.store, self.trie)
+        self._loads.learn(self.store, self.trie, self.quadtree.arrays)
 
     def insert(self, rows: np.ndarray) -> None:
         self.trie.insert(rows)
         self.quadtree.insert(rows, self.trie.arrays.numbers)
-        self._loads.note(len(rows), self.store, self.trie)
+        self._loads.note(len(rows), self.store, self.trie, self.quadtree.arrays)
 
     def remove(self, rows: np.ndarray) -> None:
         self.quadtree.remove(rows, self.trie.arrays.numbers)
         self.trie.remove(rows)
-        self._loads.note(len(rows), self.store, self.trie)
+        self._loads.note(len(rows), self.store, self.trie, self.quadtree.arrays)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         tools = self._tools()
         both = Both(self.trie.arrays, self.trie.places, self.quadtree.arrays, self.store.arrays)
-        model = Model(self._loads.by_term, self._loads.marked, LENGTHS)
+        model = Model(self._loads.by_term, self._loads.marked, LENGTHS, self._loads.usual)
         hits, work, told = search(both, messages, model, tools, self._way)
         self._spare.append(tools)
         with self._counting:

@@ -13,6 +13,8 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
 from nearcast.matching.lfilter.costs import CHILD, NODE, ROW
+from nearcast.matching.quadtree.estimate import usual_point
+from nearcast.matching.quadtree.nodes import Quad
 from nearcast.matching.store import RowStore
 from nearcast.matching.trie.nodes import FIRST_CHILD, N_CHILDREN, N_ROWS, ROOT
 from nearcast.matching.trie.trie import Trie
@@ -29,20 +31,22 @@ class Loads:
     def __init__(self) -> None:
         self.by_term = np.zeros((0, len(LENGTHS)), np.float32)
         self.marked = np.zeros(len(LENGTHS))  # how likely a message of each length has the rarest term of a row
+        self.usual = np.zeros(2)  # lists and entries of the quadtree that a point meets, on average over the space
         self._due = 0
 
     @property
     def nbytes(self) -> int:
         return int(self.by_term.nbytes)
 
-    def note(self, changes: int, store: RowStore, trie: Trie) -> None:
+    def note(self, changes: int, store: RowStore, trie: Trie, quad: Quad) -> None:
         """So many rows came or went."""
         self._due -= changes
         if self._due < 0:
-            self.learn(store, trie)
+            self.learn(store, trie, quad)
 
-    def learn(self, store: RowStore, trie: Trie, prices: tuple[float, float, float] = _PRICES) -> None:
+    def learn(self, store: RowStore, trie: Trie, quad: Quad, prices: tuple[float, float, float] = _PRICES) -> None:
         """From the rows as they are. Prices: of a child, a node, a row."""
+        self.usual = np.array(usual_point(quad))
         frequencies = np.zeros(len(trie.places))
         known = min(len(trie.places), store.n_terms)
         frequencies[trie.places[:known]] = store.frequencies[:known]
@@ -56,10 +60,16 @@ class Loads:
         self._due = int(trie.arrays.below[ROOT]) // 4
 
     def state(self) -> dict[str, np.ndarray]:
-        return {"loads": self.by_term, "loads_marked": self.marked, "loads_due": np.array([self._due], np.int64)}
+        return {
+            "loads": self.by_term,
+            "loads_marked": self.marked,
+            "loads_usual": self.usual,
+            "loads_due": np.array([self._due], np.int64),
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.by_term, self.marked, self._due = arrays["loads"], arrays["loads_marked"], int(arrays["loads_due"][0])
+        self.by_term, self.marked, self.usual = arrays["loads"], arrays["loads_marked"], arrays["loads_usual"]
+        self._due = int(arrays["loads_due"][0])
 
 
 @kernel

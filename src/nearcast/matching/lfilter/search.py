@@ -4,8 +4,10 @@ BY_TRIE    the trie filters, and its lists are asked for their place alone;
 BY_CELLS   the quadtree filters, and the lists of its nodes are verified directly;
 BY_LISTS   the quadtree filters, and its lists are taken down the trie.
 
-For a range the first is chosen, or not, before anything is filtered, by the expected number of the quadtree's entries;
-between the other two the lists decide that the quadtree's filter found. For a point they decide between all three.
+The first is taken at once where it is expected to cost little beside what the quadtree does for a point in the mean
+place: to ask more would cost more than it tells (6 us of a walk of 16). Else for a range it is chosen, or not, before
+anything is filtered, by the expected number of the quadtree's entries; between the other two the lists decide that the
+quadtree's filter found. For a point they decide between all three.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from nearcast.model import Hits, MessageBatch, Work
 
 WAYS = ("trie", "cells", "lists")
 BY_TRIE, BY_CELLS, BY_LISTS, CHEAPEST = range(4)
+_AT_ONCE = 2.0  # times the quadtree's cost of a point in the mean place: a walk below it is not weighed any further
 _LEVEL = 6  # of the quadtree, whose nodes tell how much a range will meet: 4,096 cells of the space
 
 
@@ -44,6 +47,7 @@ class Model(NamedTuple):
     loads: np.ndarray  # float32[n_terms, n_lengths]  see loads.py
     marked: np.ndarray  # float64[n_lengths]  how likely the rarest term of a row is in a message
     lengths: np.ndarray  # float64[n_lengths]
+    usual: np.ndarray  # float64[2]  lists and entries of the quadtree that a point meets on average
 
 
 class Tools(NamedTuple):
@@ -70,8 +74,8 @@ def search_all(both, messages, model, tools, way, starts, told):  # type: ignore
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
-        chosen, cost, cells = BY_CELLS, np.inf, nowhere
-        if is_range(box) or way == BY_TRIE:
+        (chosen, cost), cells = at_once(model, terms, way), nowhere
+        if chosen != BY_TRIE and is_range(box):
             chosen, cost = guess(quad, model, terms, box, way)
         if chosen != BY_TRIE:
             cells = visited_nodes(quad, terms, box)
@@ -104,10 +108,22 @@ def is_range(box):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def at_once(model, terms, way):  # type: ignore[no-untyped-def]
+    """The trie and its expected cost, where the place need not be asked; else another way, and no cost."""
+    limit = np.inf
+    if way == CHEAPEST:
+        usual = _cheaper(model, len(terms), model.usual[0], model.usual[1], way)[1] + CELL * model.usual[0]
+        limit = _AT_ONCE * usual
+    if way == CHEAPEST or way == BY_TRIE:
+        cost = cost_by_trie(model.loads, model.lengths, terms, limit)
+        if cost < limit:
+            return BY_TRIE, cost
+    return BY_CELLS, np.inf
+
+
+@kernel
 def guess(quad, model, terms, box, way):  # type: ignore[no-untyped-def]
     """The way of a range before anything is filtered, and its expected cost: by trie, or not."""
-    if way == BY_TRIE:
-        return BY_TRIE, cost_by_trie(model.loads, model.lengths, terms, np.inf)
     leaves, entries = expected(quad, box, _LEVEL)
     n_lists = leaves + _LEVEL
     chosen, cost = _cheaper(model, len(terms), n_lists, entries, way)

@@ -46,3 +46,25 @@ def share_of(nodes, node, span):  # type: ignore[no-untyped-def]
     across = min(span[2], left + (1 << shift) - 1) - max(span[0], left) + 1
     up = min(span[3], low + (1 << shift) - 1) - max(span[1], low) + 1
     return max(0.0, across / (1 << shift)) * max(0.0, up / (1 << shift))
+
+
+@kernel
+def usual_point(quad):  # type: ignore[no-untyped-def]
+    """(lists, entries) that a point meets, on average over the space."""
+    nodes, counts = quad.nodes, quad.lists.counts
+    waiting, n, at = np.empty(64, np.int32), 1, 0
+    waiting[0] = ROOT
+    lists = entries = 0.0
+    while at < n:
+        node = waiting[at]
+        at += 1
+        share = 0.25 ** nodes.levels[node]
+        lists += share if counts[node] > 0 else 0.0
+        entries += share * counts[node]
+        first = nodes.children[node]
+        if first != NONE:
+            waiting = with_room(waiting, n, 4)
+            for child in range(first, first + 4):
+                waiting[n] = child
+                n += 1
+    return lists, entries
