@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 import nearcast.indexes  # noqa: F401  registers every method
-from changing_world import World, expect_right
+from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
+from changing_world import World
 from iq_soundness import cover_by_hand, expect_sound_cells
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
@@ -27,7 +28,7 @@ from nearcast.matching.checks.random_cases import random_messages, random_subscr
 from nearcast.matching.iqtree.chances import FINEST_GRID, WHOLE, doublings_of, mass_of, masses_of
 from nearcast.matching.iqtree.tree import CellTree
 from nearcast.matching.matcher import Matcher
-from quad_steps import MESSAGES, STEPS
+from quad_steps import CHANGES, MESSAGES
 
 SETTINGS = ["iq-tree horizon=1", "iq-tree horizon=60 depth=4", "iq-tree horizon=1000 depth=5"]
 UNIT = np.array(EVERYWHERE)
@@ -45,33 +46,15 @@ def expect_sound_method(matcher: Matcher) -> None:
 
 @pytest.mark.parametrize("method", SETTINGS)
 @settings(max_examples=10 if JIT_DISABLED else 30, deadline=None)
-@given(steps=STEPS)
-def test_every_step_leaves_every_row_in_its_cheapest_cells(method: str, steps: list) -> None:
-    matcher, oracle = empty(method), empty("brute")
-    for number, wish in steps:
-        for each in (matcher, oracle):
-            if wish is None:
-                remove(each, [number])
-            else:
-                insert(each, [Subscription(number, *wish)])
-        expect_sound_method(matcher)
-    assert answers(matcher, MESSAGES) == answers(oracle, MESSAGES)
+@given(steps=CHANGES)
+def test_every_step_leaves_every_row_in_its_cheapest_cells(method: str, steps: list[Step]) -> None:
+    expect_sound_in_steps(method, steps, expect_sound_method, MESSAGES)
 
 
 @pytest.mark.parametrize("method", SETTINGS)
 def test_hundreds_of_changes_leave_the_tree_exact(method: str) -> None:
-    world, matcher = World(7, 150 if JIT_DISABLED else 250, vocabulary=15), empty(method)
-    matcher.insert(world.subscribe(100))
-    expect_sound_method(matcher)
-    for check in range(4):
-        for _ in range(10):
-            size = int(world.rng.integers(1, 30))
-            if world.rng.random() < (0.3 if check % 2 else 0.7):
-                matcher.insert(world.subscribe(size))
-            else:
-                matcher.remove(world.unsubscribe(size))
-        expect_sound_method(matcher)
-        expect_right(matcher, world, 15)
+    world = World(7, 150 if JIT_DISABLED else 250, vocabulary=15)
+    expect_sound_in_rounds(method, world, 4, expect_sound_method)
 
 
 def test_what_comes_and_goes_leaves_no_list_and_no_node_behind() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import nearcast.indexes  # noqa: F401  registers every method
-from changing_world import World, expect_right
+from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
+from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.matching.checks.cases import (
@@ -28,7 +29,7 @@ from nearcast.matching.matcher import Matcher
 from nearcast.matching.trie.nodes import NONE
 from nearcast.matching.trieqd.sets import SetQuads
 from quad_soundness import expect_counts, expect_exact_lists, expect_no_node_lost, span_by_hand, walked
-from quad_steps import MESSAGES, STEPS
+from quad_steps import CHANGES, MESSAGES
 from trie_soundness import expect_sound_trie
 
 DEEP = ["trie-qd tau_num=2", "trie-qd tau_num=1 copies=1 depth=5", "trie-qd tau_num=4 copies=9 tau_area=0.01"]
@@ -89,33 +90,15 @@ def expect_sound_quadtrees(matcher: Matcher, numbers: dict[int, list[int]]) -> N
 
 @pytest.mark.parametrize("method", DEEP)
 @settings(max_examples=10 if JIT_DISABLED else 30, deadline=None)
-@given(steps=STEPS)
-def test_every_step_leaves_trie_and_quadtrees_exact(method: str, steps: list) -> None:
-    matcher, oracle = empty(method), empty("brute")
-    for number, wish in steps:
-        for each in (matcher, oracle):
-            if wish is None:
-                remove(each, [number])
-            else:
-                insert(each, [Subscription(number, *wish)])
-        expect_sound_method(matcher)
-    assert answers(matcher, MESSAGES) == answers(oracle, MESSAGES)
+@given(steps=CHANGES)
+def test_every_step_leaves_trie_and_quadtrees_exact(method: str, steps: list[Step]) -> None:
+    expect_sound_in_steps(method, steps, expect_sound_method, MESSAGES)
 
 
 @pytest.mark.parametrize("method", DEEP)
 def test_hundreds_of_changes_leave_trie_and_quadtrees_exact(method: str) -> None:
-    world, matcher = World(7, 150 if JIT_DISABLED else 250, vocabulary=8), empty(method)
-    matcher.insert(world.subscribe(100))
-    expect_sound_method(matcher)
-    for check in range(4):
-        for _ in range(10):
-            size = int(world.rng.integers(1, 30))
-            if world.rng.random() < (0.3 if check % 2 else 0.7):
-                matcher.insert(world.subscribe(size))
-            else:
-                matcher.remove(world.unsubscribe(size))
-        expect_sound_method(matcher)
-        expect_right(matcher, world, 15)
+    world = World(7, 150 if JIT_DISABLED else 250, vocabulary=8)
+    expect_sound_in_rounds(method, world, 4, expect_sound_method)
 
 
 def test_a_set_moves_to_a_quadtree_when_it_is_long_and_back_when_it_is_half_as_long() -> None:

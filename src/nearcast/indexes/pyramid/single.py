@@ -23,24 +23,23 @@ _RUN_SIZE = len(RunArrays._fields)
 
 if not JIT_DISABLED:
     from nearcast.arrays.ticket import (
-        unsafe_boxes,
         unsafe_floats,
         unsafe_int32,
         unsafe_int64,
         unsafe_small_boxes,
         unsafe_uint8,
-        unsafe_uint16,
         unsafe_uint32,
         unsafe_word_pairs,
         unsafe_words,
     )
+    from nearcast.matching.row_ticket import unsafe_rows
 
     @kernel
     def _match_ticket(ticket, terms, x, y, room):  # type: ignore[no-untyped-def]
         """The owners of all rows that hold on one message at a point, unordered; lists read; entries looked at."""
         starts = np.array((0, len(terms)))
         message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
-        store, owners, young = _store_of(ticket), unsafe_int64(ticket, _OWNERS), _young_of(ticket)
+        store, owners, young = unsafe_rows(ticket), unsafe_int64(ticket, _OWNERS), _young_of(ticket)
         bounds = np.zeros(2, np.int64)
         ids, nodes, seen = np.empty(0, np.int64), 0, 0
         for first in range(_RUNS, len(ticket), _RUN_SIZE):
@@ -52,17 +51,6 @@ if not JIT_DISABLED:
             rows, run_nodes, run_seen = match_lists(young, store, message, marks, bounds)
             ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
         return ids, nodes, seen
-
-    @kernel
-    def _store_of(ticket):  # type: ignore[no-untyped-def]
-        return RowArrays(
-            unsafe_boxes(ticket, 0),
-            unsafe_int64(ticket, 1),
-            unsafe_uint16(ticket, 2),
-            unsafe_uint16(ticket, 3),
-            unsafe_uint8(ticket, 4),
-            unsafe_int32(ticket, 5),
-        )
 
     @kernel
     def _young_of(ticket):  # type: ignore[no-untyped-def]

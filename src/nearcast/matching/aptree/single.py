@@ -20,16 +20,14 @@ _OWNERS, _RANKS, _BITS, _TREE = 6, 7, 8, 9
 
 if not JIT_DISABLED:
     from nearcast.arrays.ticket import (
-        unsafe_boxes,
         unsafe_floats,
         unsafe_int32,
         unsafe_int32_lines,
         unsafe_int64,
         unsafe_small_lines,
-        unsafe_uint8,
-        unsafe_uint16,
         unsafe_words,
     )
+    from nearcast.matching.row_ticket import unsafe_rows
 
     @kernel
     def _match_ticket(ticket, terms, x, y):  # type: ignore[no-untyped-def]
@@ -39,22 +37,11 @@ if not JIT_DISABLED:
         bits, owners = unsafe_words(ticket, _BITS), unsafe_int64(ticket, _OWNERS)
         scratch = (bits, bits[:0])  # a point meets a row once: no bit for each row is needed
         by_term, bounds = unsafe_int32(ticket, _RANKS), np.zeros(2, np.int64)
-        rows, nodes, seen = match_tree(_tree_of(ticket), _store_of(ticket), by_term, message, scratch, bounds)
+        rows, nodes, seen = match_tree(_tree_of(ticket), unsafe_rows(ticket), by_term, message, scratch, bounds)
         ids = np.empty(len(rows), np.int64)
         for k in range(len(rows)):
             ids[k] = owners[rows[k]]
         return ids, nodes, seen
-
-    @kernel
-    def _store_of(ticket):  # type: ignore[no-untyped-def]
-        return RowArrays(
-            unsafe_boxes(ticket, 0),
-            unsafe_int64(ticket, 1),
-            unsafe_uint16(ticket, 2),
-            unsafe_uint16(ticket, 3),
-            unsafe_uint8(ticket, 4),
-            unsafe_int32(ticket, 5),
-        )
 
     @kernel
     def _tree_of(ticket):  # type: ignore[no-untyped-def]
