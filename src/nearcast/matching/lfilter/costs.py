@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.arrays.vector import prefetch
 
 _AHEAD = 16  # each term's load is a cache miss
@@ -36,7 +36,7 @@ DEEP_CHILD = 15.0
 DEEP_STEP = 80.0  # a step of a search among numbers, which do not lie together
 
 
-@kernel
+@lean_kernel
 def steps(length):  # type: ignore[no-untyped-def]
     """Of a binary search among so many."""
     n = 1
@@ -46,7 +46,7 @@ def steps(length):  # type: ignore[no-untyped-def]
     return n
 
 
-@kernel
+@lean_kernel
 def cost_by_trie(loads, lengths, terms, limit):  # type: ignore[no-untyped-def]
     """What a walk of the trie will cost; no more is added up once it is above the limit."""
     n = len(terms)
@@ -69,7 +69,7 @@ def cost_by_trie(loads, lengths, terms, limit):  # type: ignore[no-untyped-def]
     return cost
 
 
-@kernel
+@lean_kernel
 def chance_of_term(marked, lengths, n):  # type: ignore[no-untyped-def]
     """How likely the rarest term of a row is in a message of n terms."""
     k = 0
@@ -79,13 +79,13 @@ def chance_of_term(marked, lengths, n):  # type: ignore[no-untyped-def]
     return marked[k] * (1 - part) + marked[k + 1] * part
 
 
-@kernel
+@lean_kernel
 def cost_of_entries(entries, chance):  # type: ignore[no-untyped-def]
     """C_V: what verifying so many entries of lists directly costs, when their rarest term occurs with this chance."""
     return entries * (ENTRY + chance * NEAR)
 
 
-@kernel
+@lean_kernel
 def cost_of_lists(n_tokens, n_lists, entries, chance):  # type: ignore[no-untyped-def]
     """C_L at the root: what going down the trie with these lists costs. Each is searched for each token; what is left
     falls into parts, as many as if each entry fell into any of them.
@@ -94,12 +94,12 @@ def cost_of_lists(n_tokens, n_lists, entries, chance):  # type: ignore[no-untype
     return cost_of_parts(searches, -searches * np.expm1(-left / searches), left)
 
 
-@kernel
+@lean_kernel
 def cost_of_parts(searches, parts, entries):  # type: ignore[no-untyped-def]
     return START + SEARCH * searches + PART * parts + LEFT * entries
 
 
-@kernel
+@lean_kernel
 def cost_of_going_down(n_tokens, n_children, search_steps):  # type: ignore[no-untyped-def]
     """C_L at another node, verification apart: its children are looked at, and all parts of lists cut for each that is
     met.

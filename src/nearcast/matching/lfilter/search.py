@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.matching.lfilter.costs import (
     CELL,
     NODE,
@@ -80,6 +80,7 @@ def search_all(both, messages, model, tools, way, starts, told):  # type: ignore
         if chosen != BY_TRIE:
             cells = visited_nodes(quad, terms, box)
             chosen, cost = choose(counts, model, terms, box, cells, (chosen, cost), way)
+        if chosen != BY_TRIE:  # the trie knows a message's tokens by their spots
             mark_terms(marks, messages, m, 1)
         if chosen == BY_CELLS:
             reached = 0
@@ -94,7 +95,8 @@ def search_all(both, messages, model, tools, way, starts, told):  # type: ignore
                 out, n, reached, looked, parts = prune(both, ask, marks, cells, (out, n, 0, 0, 0))
                 spent = cost_of_parts(len(terms) * len(cells), parts, looked)
             forget(ask)
-        mark_terms(marks, messages, m, 0)
+        if chosen != BY_TRIE:
+            mark_terms(marks, messages, m, 0)
         nodes, seen, starts[m + 1] = nodes + reached + len(cells), seen + looked, n
         told[chosen, 0] += 1
         told[chosen, 1] += cost
@@ -102,12 +104,12 @@ def search_all(both, messages, model, tools, way, starts, told):  # type: ignore
     return out[:n].copy(), nodes, seen
 
 
-@kernel
+@lean_kernel
 def is_range(box):  # type: ignore[no-untyped-def]
     return box[0] != box[2] or box[1] != box[3]
 
 
-@kernel
+@lean_kernel
 def at_once(model, terms, way):  # type: ignore[no-untyped-def]
     """The trie and its expected cost, where the place need not be asked; else another way, and no cost."""
     limit = np.inf
@@ -130,7 +132,7 @@ def guess(quad, model, terms, box, way):  # type: ignore[no-untyped-def]
     return _or_by_trie(model, terms, (chosen, cost + CELL * n_lists), way)
 
 
-@kernel
+@lean_kernel
 def choose(counts, model, terms, box, cells, guessed, way):  # type: ignore[no-untyped-def]
     """The way once the quadtree's filter has told the lists. Its cost stays what was guessed, unless the way changes.
 
@@ -147,7 +149,7 @@ def choose(counts, model, terms, box, cells, guessed, way):  # type: ignore[no-u
     return better, cost + CELL * len(cells)
 
 
-@kernel
+@lean_kernel
 def _or_by_trie(model, terms, other, way):  # type: ignore[no-untyped-def]
     """The trie if it is expected to be cheaper than the other way, and that is open."""
     if way == CHEAPEST:
@@ -157,7 +159,7 @@ def _or_by_trie(model, terms, other, way):  # type: ignore[no-untyped-def]
     return other
 
 
-@kernel
+@lean_kernel
 def _cheaper(model, n_terms, n_lists, entries, way):  # type: ignore[no-untyped-def]
     """To verify lists directly or to go down the trie with them, and the cost, the filter's apart."""
     chance = chance_of_term(model.marked, model.lengths, n_terms)
