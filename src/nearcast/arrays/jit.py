@@ -47,10 +47,11 @@ def lean_kernel(function: F) -> F:
     """A kernel that makes and returns no array, nor calls one that does: it counts no references to those it is given.
 
     Counting is an atomic operation for each array of a tuple that is named: some 100 a message in `pyramid`, a quarter
-    of its time in cache. What it returned would be counted down by its caller without ever having been counted up.
+    of its time in cache. What it returned would be counted down by its caller without ever having been counted up; as
+    plain Python it is checked.
     """
     if JIT_DISABLED:
-        return _plain(function)
+        return _plain(_without_arrays(function))
     return _compiled(function, _nrt=False)
 
 
@@ -62,6 +63,17 @@ def _compiled(function: F, inline: str = "never", **more: Any) -> F:
         return numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline, **more)(function)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = theirs
+
+
+def _without_arrays(function: F) -> F:
+    @functools.wraps(function)
+    def run(*args: Any) -> Any:
+        result = function(*args)
+        given = result if isinstance(result, tuple) else (result,)
+        assert not any(isinstance(each, np.ndarray | tuple) for each in given), f"{function.__name__} returns an array"
+        return result
+
+    return run  # type: ignore[return-value]
 
 
 def _plain(function: F) -> F:

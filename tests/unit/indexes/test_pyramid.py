@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.pyramid import YOUNG, Pyramid, scan
+from nearcast.indexes.pyramid import YOUNG, Pyramid
 from nearcast.indexes.pyramid.lanes import (
     DEAD,
     HIGHEST,
@@ -212,13 +212,3 @@ def test_matching_keeps_no_reference_and_loses_none() -> None:
     for largest in (0.0, 0.2):
         answers(matcher, random_messages(11, 50, largest=largest))
     assert [sys.getrefcount(array) for array in arrays] == before
-
-
-@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
-def test_a_kernel_that_counts_no_references_returns_no_array() -> None:
-    answers(built("pyramid", random_subscriptions(12, 300)), random_messages(13, 5))
-    lean = [found for found in vars(scan).values() if getattr(found, "targetoptions", {}).get("_nrt") is False]
-    assert len(lean) > 10
-    for one in lean:
-        for compiled in one.overloads.values():
-            assert "array" not in str(compiled.signature.return_type), one
