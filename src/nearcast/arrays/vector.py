@@ -1,7 +1,7 @@
 """The few vector instructions that kernels use by hand, each with a plain twin.
 
 They are written as LLVM vectors of eight words, which LLVM lowers to whatever the machine has: SSE2, AVX2, AVX-512 or
-none.
+none. One, the packing of words, has an instruction of its own from AVX2 on.
 """
 
 from __future__ import annotations
@@ -14,13 +14,19 @@ from nearcast.arrays.jit import JIT_DISABLED, intrinsic, ir, kernel, types
 
 WIDTH = 8
 
+# For each byte, the positions of its bits that are set, lowest first, a byte each.
+_POSITIONS = np.array(
+    [sum(k << (8 * at) for at, k in enumerate(k for k in range(WIDTH) if byte >> k & 1)) for byte in range(1 << WIDTH)],
+    np.uint64,
+)
 
-def plain_all_set(words: np.ndarray, start: int, minuend: Any, mask: Any) -> int:
-    """Bit k is set where (minuend - words[start + k]) & mask == mask, for k in 0 .. 7."""
+
+def plain_none_above(words: np.ndarray, start: int, limits: int) -> int:
+    """Bit k is set where no byte of words[start + k] is above that of `limits`, for k in 0 .. 7."""
     bits = 0
     for k in range(WIDTH):
-        if (minuend - words[start + k]) & mask == mask:
-            bits |= 1 << k
+        word = int(words[start + k])
+        bits |= all(word >> s & 255 <= int(limits) >> s & 255 for s in (0, 8, 16, 24)) << k
     return bits
 
 
@@ -34,10 +40,16 @@ def plain_count_bits(bits: int) -> int:
     return int(bits).bit_count()
 
 
-def plain_store_sums(array: np.ndarray, at: int, terms: np.ndarray, first: int, summand: int) -> None:
-    """array[at + k] = terms[first + k] + summand, for k in 0 .. 7, all uint32."""
+def plain_store_packed(array: np.ndarray, at: int, words: np.ndarray, first: int, bits: int) -> None:
+    """array[at:] = those of words[first : first + 8] whose bit is set; of the eight places the others are spoilt."""
     for k in range(WIDTH):
-        array[at + k] = int(terms[first + k]) + int(summand)
+        array[at + k] = words[first + (int(_POSITIONS[bits]) >> (8 * k) & 255)]
+
+
+def plain_store_positions(array: np.ndarray, at: int, bits: int, summand: int) -> None:
+    """array[at:] = summand + the positions of the bits set; of the eight places the others are spoilt."""
+    for k in range(WIDTH):
+        array[at + k] = int(summand) + (int(_POSITIONS[bits]) >> (8 * k) & 255)
 
 
 def plain_prefetch(array: np.ndarray, at: int) -> None:
@@ -45,31 +57,44 @@ def plain_prefetch(array: np.ndarray, at: int) -> None:
 
 
 if JIT_DISABLED:
-    all_set, lowest_bit, prefetch = kernel(plain_all_set), kernel(plain_lowest_bit), kernel(plain_prefetch)
-    count_bits, store_sums = kernel(plain_count_bits), kernel(plain_store_sums)
+    none_above, lowest_bit, prefetch = kernel(plain_none_above), kernel(plain_lowest_bit), kernel(plain_prefetch)
+    count_bits = kernel(plain_count_bits)
+    store_packed, store_positions = kernel(plain_store_packed), kernel(plain_store_positions)
 else:
-    _VECTOR = ir.VectorType(ir.IntType(64), WIDTH)
+    _WORD = ir.IntType(32)
+    _VECTOR = ir.VectorType(_WORD, WIDTH)
+    _BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
 
-    def _splat(builder: Any, word: Any, vector: Any) -> Any:
-        first = builder.insert_element(ir.Constant(vector, ir.Undefined), word, ir.Constant(ir.IntType(32), 0))
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
-        return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+    def _splat(builder: Any, word: Any) -> Any:
+        undefined = ir.Constant(_VECTOR, ir.Undefined)
+        first = builder.insert_element(undefined, word, ir.Constant(_WORD, 0))
+        return builder.shuffle_vector(first, undefined, ir.Constant(_VECTOR, [0] * WIDTH))
 
     def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
         data = context.make_array(array_type)(context, builder, array).data
         return builder.gep(data, [at])
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _all_set(typingctx, words, start, minuend, mask):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            address = _address(context, builder, signature.args[0], args[0], args[1])
-            loaded = builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=8)
-            masks = _splat(builder, args[3], _VECTOR)
-            passed = builder.and_(builder.sub(_splat(builder, args[2], _VECTOR), loaded), masks)
-            bits = builder.bitcast(builder.icmp_unsigned("==", passed, masks), ir.IntType(WIDTH))
-            return builder.zext(bits, ir.IntType(64))
+    def _loaded(builder: Any, address: Any) -> Any:
+        return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=4)
 
-        return types.int64(words, types.int64, types.uint64, types.uint64), generate
+    def _stored(builder: Any, vector: Any, address: Any) -> None:
+        builder.store(vector, builder.bitcast(address, _VECTOR.as_pointer()), align=4)
+
+    def _positions(builder: Any, packed: Any) -> Any:
+        """Eight bytes as eight words."""
+        return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _none_above(typingctx, words, start, limits):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
+            beyond = builder.module.declare_intrinsic("llvm.usub.sat.v32i8", [], ir.FunctionType(_BYTES, [_BYTES] * 2))
+            limits = builder.bitcast(_splat(builder, builder.trunc(args[2], _WORD)), _BYTES)
+            left = builder.bitcast(builder.call(beyond, [builder.bitcast(loaded, _BYTES), limits]), _VECTOR)
+            bits = builder.icmp_unsigned("==", left, ir.Constant(_VECTOR, [0] * WIDTH))
+            return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), ir.IntType(64))
+
+        return types.int64(words, types.int64, types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
     def _lowest_bit(typingctx, bits):  # type: ignore[no-untyped-def]
@@ -86,36 +111,50 @@ else:
         return types.int64(types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def _store_sums(typingctx, array, at, terms, first, summand):  # type: ignore[no-untyped-def]
+    def _store_packed(typingctx, array, at, words, first, positions):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            vector = ir.VectorType(ir.IntType(32), WIDTH)
             source = _address(context, builder, signature.args[2], args[2], args[3])
-            loaded = builder.load(builder.bitcast(source, vector.as_pointer()), align=4)
-            added = builder.add(loaded, _splat(builder, builder.trunc(args[4], ir.IntType(32)), vector))
             target = _address(context, builder, signature.args[0], args[0], args[1])
-            builder.store(added, builder.bitcast(target, vector.as_pointer()), align=4)
+            positions = _positions(builder, args[4])
+            if "+avx2" in context.codegen().magic_tuple()[2]:
+                permuted = builder.module.declare_intrinsic(
+                    "llvm.x86.avx2.permd", [], ir.FunctionType(_VECTOR, [_VECTOR] * 2)
+                )
+                _stored(builder, builder.call(permuted, [_loaded(builder, source), positions]), target)
+                return context.get_dummy_value()
+            for k in range(WIDTH):
+                place = builder.extract_element(positions, ir.Constant(_WORD, k))
+                builder.store(builder.load(builder.gep(source, [place])), builder.gep(target, [ir.Constant(_WORD, k)]))
             return context.get_dummy_value()
 
-        return types.void(array, types.int64, terms, types.int64, types.int64), generate
+        return types.void(array, types.int64, words, types.int64, types.uint64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _store_positions(typingctx, array, at, positions, summand):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            sums = builder.add(_positions(builder, args[2]), _splat(builder, builder.trunc(args[3], _WORD)))
+            _stored(builder, sums, _address(context, builder, signature.args[0], args[0], args[1]))
+            return context.get_dummy_value()
+
+        return types.void(array, types.int64, types.uint64, types.int64), generate
 
     @intrinsic  # type: ignore[untyped-decorator]
     def _prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             byte = ir.IntType(8).as_pointer()
             address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), byte)
-            word = ir.IntType(32)
             declared = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+                "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
             )
-            read, keep, data = ir.Constant(word, 0), ir.Constant(word, 3), ir.Constant(word, 1)
+            read, keep, data = ir.Constant(_WORD, 0), ir.Constant(_WORD, 3), ir.Constant(_WORD, 1)
             builder.call(declared, [address, read, keep, data])
             return context.get_dummy_value()
 
         return types.void(array, types.int64), generate
 
     @kernel
-    def all_set(words, start, minuend, mask):  # type: ignore[no-untyped-def]
-        return _all_set(words, start, minuend, mask)
+    def none_above(words, start, limits):  # type: ignore[no-untyped-def]
+        return _none_above(words, start, limits)
 
     @kernel
     def lowest_bit(bits):  # type: ignore[no-untyped-def]
@@ -126,48 +165,13 @@ else:
         return _count_bits(bits)
 
     @kernel
-    def store_sums(array, at, terms, first, summand):  # type: ignore[no-untyped-def]
-        _store_sums(array, at, terms, first, summand)
+    def store_packed(array, at, words, first, bits):  # type: ignore[no-untyped-def]
+        _store_packed(array, at, words, first, _POSITIONS[bits])
+
+    @kernel
+    def store_positions(array, at, bits, summand):  # type: ignore[no-untyped-def]
+        _store_positions(array, at, _POSITIONS[bits], summand)
 
     @kernel
     def prefetch(array, at):  # type: ignore[no-untyped-def]
         _prefetch(array, at)
-
-
-# For each byte, the positions of its bits that are set, lowest first; eight numbers each.
-_POSITIONS = np.array(
-    [([k for k in range(WIDTH) if byte >> k & 1] + [0] * WIDTH)[:WIDTH] for byte in range(1 << WIDTH)], np.uint32
-).ravel()
-
-
-@kernel
-def passing(words, span, minuend, mask, out, n):  # type: ignore[no-untyped-def]
-    """Write the k in span where (minuend - words[k]) & mask == mask to out[n:] (uint32); return the new n.
-
-    `out` has room for 8 more than pass. No branch depends on the words: eight places are written for each eight words,
-    and as many kept as pass.
-    """
-    start, stop = span
-    for first in range(start, stop, WIDTH):
-        bits = all_set(words, first, minuend, mask) & ((1 << min(WIDTH, stop - first)) - 1)
-        store_sums(out, n, _POSITIONS, bits << 3, first)
-        n += count_bits(bits)
-    return n
-
-
-@kernel
-def sifted(words, span, minuends, mask, out, n):  # type: ignore[no-untyped-def]
-    """`passing` by the first minuend; and a number that is not 0 where some word passes by the second one alone.
-
-    The second must let through whatever the first does.
-    """
-    start, stop = span
-    strict, loose = minuends
-    others = 0
-    for first in range(start, stop, WIDTH):
-        valid = (1 << min(WIDTH, stop - first)) - 1
-        bits = all_set(words, first, strict, mask) & valid
-        others |= (all_set(words, first, loose, mask) & valid) ^ bits
-        store_sums(out, n, _POSITIONS, bits << 3, first)
-        n += count_bits(bits)
-    return n, others

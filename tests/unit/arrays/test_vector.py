@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.vector import (
     WIDTH,
-    all_set,
     count_bits,
     lowest_bit,
-    passing,
-    plain_all_set,
+    none_above,
     plain_count_bits,
     plain_lowest_bit,
-    plain_store_sums,
+    plain_none_above,
+    plain_store_packed,
+    plain_store_positions,
     prefetch,
-    sifted,
-    store_sums,
+    store_packed,
+    store_positions,
 )
 
+BYTES = st.sampled_from([0, 1, 2, 127, 128, 129, 254, 255])
 WORDS = st.one_of(
-    st.integers(0, 2**64 - 1), st.sampled_from([0, 1, 2**63, 2**64 - 1, 0x7FFF_7FFF_7FFF_7FFF, 0x8000_8000_8000_8000])
+    st.integers(0, 2**32 - 1), st.builds(lambda *b: sum(v << 8 * k for k, v in enumerate(b)), *[BYTES] * 4)
 )
 
 
 @kernel
-def run_all_set(words, start, minuend, mask):  # type: ignore[no-untyped-def]
-    return all_set(words, start, minuend, mask)
+def run_none_above(words, start, limits):  # type: ignore[no-untyped-def]
+    return none_above(words, start, limits)
 
 
 @kernel
@@ -43,8 +49,13 @@ def run_count_bits(bits):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run_store_sums(array, at, terms, first, summand):  # type: ignore[no-untyped-def]
-    store_sums(array, at, terms, first, summand)
+def run_store_packed(array, at, words, first, bits):  # type: ignore[no-untyped-def]
+    store_packed(array, at, words, first, bits)
+
+
+@kernel
+def run_store_positions(array, at, bits, summand):  # type: ignore[no-untyped-def]
+    store_positions(array, at, bits, summand)
 
 
 @kernel
@@ -53,20 +64,18 @@ def run_prefetch(array, at):  # type: ignore[no-untyped-def]
     return array[0]
 
 
-@given(st.lists(WORDS, min_size=WIDTH, max_size=WIDTH), st.integers(0, 3), WORDS, WORDS)
-def test_all_set_agrees_with_its_twin_at_any_alignment(words: list[int], start: int, minuend: int, mask: int) -> None:
-    array = np.array([7] * start + words, np.uint64)
-    arguments = (array, start, np.uint64(minuend), np.uint64(mask))
-    with np.errstate(over="ignore"):
-        expected = plain_all_set(*arguments)
-    assert run_all_set(*arguments) == expected
+@given(st.lists(WORDS, min_size=WIDTH, max_size=WIDTH), st.integers(0, 3), WORDS)
+def test_none_above_agrees_with_its_twin_at_any_alignment(words: list[int], start: int, limits: int) -> None:
+    array = np.array([7] * start + words, np.uint32)
+    assert run_none_above(array, start, limits) == plain_none_above(array, start, limits)
 
 
-def test_all_set_sees_each_of_the_eight_words() -> None:
+def test_none_above_sees_each_byte_of_each_of_the_eight_words() -> None:
     for k in range(WIDTH):
-        array = np.zeros(WIDTH, np.uint64)
-        array[k] = 1
-        assert run_all_set(array, 0, np.uint64(1), np.uint64(1)) == 0xFF ^ (1 << k)
+        for byte in range(4):
+            array = np.full(WIDTH, 0x80808080, np.uint32)
+            array[k] += 1 << (8 * byte)
+            assert run_none_above(array, 0, 0x80808080) == 0xFF ^ (1 << k)
 
 
 @given(st.integers(1, 2**62))
@@ -85,38 +94,45 @@ def test_count_bits_agrees_with_its_twin(bits: int) -> None:
     assert run_count_bits(bits) == plain_count_bits(bits)
 
 
-SHORT_WORDS = st.lists(st.integers(0, 2**31), min_size=11, max_size=11)
-
-
-@given(SHORT_WORDS, st.integers(0, 3), st.integers(0, 9), st.integers(0, 2**31 - 1))
-def test_store_sums_agrees_with_its_twin_at_any_alignment(words: list[int], first: int, at: int, summand: int) -> None:
-    got, expected, terms = np.zeros(20, np.uint32), np.zeros(20, np.uint32), np.array(words, np.uint32)
-    run_store_sums(got, at, terms, first, summand)
-    plain_store_sums(expected, at, terms, first, summand)
+@given(st.lists(WORDS, min_size=11, max_size=11), st.integers(0, 3), st.integers(0, 9), st.integers(0, 255))
+def test_store_packed_agrees_with_its_twin_at_any_alignment(words: list[int], first: int, at: int, bits: int) -> None:
+    got, expected, source = np.zeros(20, np.uint32), np.zeros(20, np.uint32), np.array(words, np.uint32)
+    run_store_packed(got, at, source, first, bits)
+    plain_store_packed(expected, at, source, first, bits)
     assert got.tolist() == expected.tolist()
+    kept = [words[first + k] for k in range(WIDTH) if bits >> k & 1]
+    assert got[at : at + len(kept)].tolist() == kept
 
 
-SMALL_WORDS = st.lists(st.integers(0, 3), max_size=40)
-TOP = 1 << 63
+@given(st.integers(0, 255), st.integers(0, 9), st.integers(0, 2**32 - 8))
+def test_store_positions_agrees_with_its_twin_at_any_alignment(bits: int, at: int, summand: int) -> None:
+    got, expected = np.zeros(20, np.uint32), np.zeros(20, np.uint32)
+    run_store_positions(got, at, bits, summand)
+    plain_store_positions(expected, at, bits, summand)
+    assert got.tolist() == expected.tolist()
+    kept = [summand + k for k in range(WIDTH) if bits >> k & 1]
+    assert got[at : at + len(kept)].tolist() == kept
 
 
-@given(SMALL_WORDS, st.integers(0, 40), st.integers(0, 3), st.integers(0, 2))
-def test_passing_finds_each_word_that_passes_and_no_other(words: list[int], start: int, limit: int, n: int) -> None:
-    array = np.array(words + [0] * WIDTH, np.uint64)  # those behind the span would pass
-    out = np.full(60, 99, np.uint32)
-    start = min(start, len(words))
-    end = passing(array, (start, len(words)), np.uint64(TOP + limit), np.uint64(TOP), out, n)
-    assert out[:n].tolist() == [99] * n
-    assert out[n:end].tolist() == [k for k in range(start, len(words)) if words[k] <= limit]
-
-
-@given(SMALL_WORDS, st.integers(1, 3))
-def test_sifted_passes_by_the_strict_word_and_tells_whether_others_pass_by_the_loose_one(
-    words: list[int], limit: int
-) -> None:
-    array = np.array(words + [limit] * WIDTH, np.uint64)
-    out = np.empty(60, np.uint32)
-    minuends = (np.uint64(TOP + limit - 1), np.uint64(TOP + limit))
-    n, others = sifted(array, (0, len(words)), minuends, np.uint64(TOP), out, 0)
-    assert out[:n].tolist() == [k for k, word in enumerate(words) if word < limit]
-    assert (others != 0) == (limit in words)
+@pytest.mark.skipif(JIT_DISABLED, reason="plain Python has no instructions to choose from")
+def test_a_machine_without_wide_vectors_packs_the_same() -> None:
+    """Compiled for SSE2 alone, as Numba is told by its settings, in a process of its own."""
+    program = """
+import numpy as np
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.vector import *
+from nearcast.arrays.vector import _POSITIONS
+from nearcast.arrays import vector as v
+words, ok = np.random.default_rng(1).integers(0, 2**32, 16, np.uint32), 0
+for bits in range(256):
+    got, wanted = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
+    v.store_packed(got, 0, words, bits & 7, bits); v.plain_store_packed(wanted, 0, words, bits & 7, bits)
+    assert got.tolist() == wanted.tolist()
+    v.store_positions(got, 0, bits, 5); v.plain_store_positions(wanted, 0, bits, 5)
+    assert got.tolist() == wanted.tolist()
+    assert v.none_above(words, bits & 7, int(words[bits & 15])) == v.plain_none_above(words, bits & 7, words[bits & 15])
+print("same", "+avx2" in str(v.store_packed.targetctx.codegen().magic_tuple()))
+"""
+    settings = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2"}
+    done = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "same False", done.stderr

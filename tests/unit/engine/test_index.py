@@ -149,8 +149,8 @@ def test_an_index_of_another_version_is_refused(saved: Path, monkeypatch: pytest
     import nearcast.storage.index_folder as index_folder
     import nearcast.text.analyser as analyser
 
-    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 3))
-    with pytest.raises(ForeignVersion, match="nearcast-index version 2; this release reads nearcast-index version 3"):
+    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 4))
+    with pytest.raises(ForeignVersion, match="nearcast-index version 3; this release reads nearcast-index version 4"):
         nc.open_index(saved)
     monkeypatch.undo()
     monkeypatch.setattr(analyser, "ANALYSER_VERSION", 99)
@@ -186,3 +186,14 @@ def test_stats_and_size_are_told() -> None:
     pairs_found = index.match(messages_table(random_world(2)[1])).num_rows
     assert index.stats.matches == pairs_found and index.stats.candidates >= pairs_found
     assert index.nbytes > 120 * 40 and "keyword-first" in repr(index)
+
+
+@pytest.mark.parametrize("method", ["pyramid", "keyword-first"])
+def test_one_message_at_a_time_is_the_same_work(method: str) -> None:
+    subscriptions, messages = random_world(2)
+    worded = subscriptions_table([each for each in subscriptions if each["tokens"]])  # others take the way of a batch
+    one, many = (nc.build_index(worded, method=method) for _ in range(2))
+    points = [message for message in messages if message["box"][:2] == message["box"][2:]]
+    found = [one.match_one(message["tokens"], *message["box"][:2]) for message in points]
+    many.match(messages_table(points))
+    assert one.stats == many.stats and one.stats.matches == sum(map(len, found)) > 0

@@ -12,22 +12,34 @@ from hypothesis import strategies as st
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.arrays.vector import WIDTH, plain_none_above
 from nearcast.errors import InvalidInput
 from nearcast.indexes.pyramid import YOUNG, Pyramid
 from nearcast.indexes.pyramid.lanes import (
+    BITS,
     DEAD,
     HIGHEST,
-    LOWEST,
-    TOPS,
-    edges_of,
+    ONES,
+    Axes,
     fitted_axes,
     mapped,
-    overlaps,
-    overlaps_surely,
+    mapped_boxes,
     place_word,
-    row_lanes,
+    point_word,
+    row_word,
 )
-from nearcast.indexes.pyramid.run import FINEST, coarse_cells, fitting_level, levels_of
+from nearcast.indexes.pyramid.run import (
+    FINEST,
+    RunArrays,
+    cells_of,
+    coarse_cells,
+    counts_of,
+    first_of,
+    fitting_level,
+    grid_of,
+    length_of,
+    levels_of,
+)
 from nearcast.matching.checks.cases import (
     Message,
     Subscription,
@@ -59,54 +71,88 @@ def test_the_map_is_monotone_and_stays_in_range(boxes: list, values: list[float]
     axes = fitted_axes(np.array(boxes), (0.0, 0.0, 1.0, 1.0))
     steps = [int(mapped(axes.x, value)) for value in sorted(values)]
     assert steps == sorted(steps)
-    assert steps[0] >= LOWEST and steps[-1] <= HIGHEST
+    assert steps[0] >= 0 and steps[-1] <= HIGHEST
 
 
-@given(st.lists(BOXES, min_size=1, max_size=10), BOXES)
-def test_lanes_never_miss_and_are_never_sure_wrongly(boxes: list, place: tuple[float, float, float, float]) -> None:
-    held = np.array(boxes)
-    axes = fitted_axes(held, (0.0, 0.0, 1.0, 1.0))
-    words = np.empty(len(held), np.uint64)
-    row_lanes(axes, held, words)
-    x0, y0, x1, y1 = (int(mapped(axis, place[k])) for k, axis in enumerate((axes.x, axes.y, axes.x, axes.y)))
-    word = place_word(x0, y0, x1, y1)
-    for box, own in zip(boxes, words, strict=True):
-        difference = np.uint64((int(word) - int(own)) % 2**64)
-        exact = box[0] <= place[2] and place[0] <= box[2] and box[1] <= place[3] and place[1] <= box[3]
-        assert overlaps(difference) or not exact, "an overlap was missed"
-        assert exact or not overlaps_surely(difference), "a box was called surely overlapping"
+def steps_of(boxes: np.ndarray, axes: Axes) -> np.ndarray:
+    steps = np.empty((len(boxes), 4), np.int32)
+    mapped_boxes(axes, boxes, steps)
+    return steps
 
 
-def test_a_dead_entry_overlaps_nothing_not_even_the_whole_world() -> None:
-    world = place_word(LOWEST, LOWEST, HIGHEST, HIGHEST)
-    assert world & TOPS == TOPS
-    assert not overlaps(world - DEAD)
+def is_within(word: int, limits: int) -> bool:
+    return bool(plain_none_above(np.full(WIDTH, word, np.uint32), 0, limits))
+
+
+def shared_cells(a: np.ndarray, b: np.ndarray, level: int) -> list[tuple[int, int, int]]:
+    """The cells of a level that two mapped boxes overlap; of many some at both ends."""
+    shift = BITS - level
+    spans = [range(int(max(a[k], b[k])) >> shift, (int(min(a[k + 2], b[k + 2])) >> shift) + 1) for k in (0, 1)]
+    columns, rows = ([*span[:2], *span[-2:]] for span in spans)
+    return [(level, column, row) for column in columns for row in rows]
+
+
+@given(st.lists(BOXES, min_size=1, max_size=6), BOXES, st.integers(0, FINEST))
+def test_bytes_never_miss_and_are_never_sure_wrongly(
+    boxes: list, place: tuple[float, float, float, float], level: int
+) -> None:
+    held = np.array([*boxes, place, (*place[:2], *place[:2])])
+    steps = steps_of(held, fitted_axes(held, (0.0, 0.0, 1.0, 1.0)))
+    for asked, at in ((place, steps[-2]), ((*place[:2], *place[:2]), steps[-1])):
+        for box, own in zip(boxes, steps, strict=False):
+            exact = box[0] <= asked[2] and asked[0] <= box[2] and box[1] <= asked[3] and asked[1] <= box[3]
+            cells = shared_cells(own, at, level)
+            assert cells or not exact, "boxes that overlap share no cell"
+            for cell in cells:
+                word, limits = int(row_word(own, cell)), int(place_word(at, cell))
+                assert is_within(word, limits) or not exact or len(cells) > 1, "an overlap was missed"
+                assert exact or not is_within(word, limits - ONES), "a box was called surely overlapping"
+            assert not exact or any(is_within(int(row_word(own, c)), int(place_word(at, c))) for c in cells)
+
+
+@given(st.integers(0, HIGHEST), st.integers(0, HIGHEST), st.integers(0, FINEST))
+def test_a_point_is_a_small_place(x: int, y: int, level: int) -> None:
+    cell = (level, x >> (BITS - level), y >> (BITS - level))
+    assert int(point_word(x, y, level)) == int(place_word(np.array([x, y, x, y]), cell))
+
+
+@pytest.mark.parametrize("cell", [(0, 0, 0), (1, 1, 0), (FINEST, 511, 511)])
+def test_a_dead_entry_overlaps_nothing_not_even_the_whole_world(cell: tuple[int, int, int]) -> None:
+    world = int(place_word(np.array([0, 0, HIGHEST, HIGHEST]), cell))
+    assert not is_within(int(DEAD), world)
+    assert is_within(int(row_word(np.array([0, 0, HIGHEST, HIGHEST]), cell)), world)
 
 
 def test_a_city_is_told_apart_within_the_world() -> None:
     rng = np.random.default_rng(1)
     corners = np.array([-74.0, 40.7]) + rng.normal(0, 0.05, (5000, 2))
     boxes = np.hstack([corners, corners + 0.002])
-    words = np.empty(len(boxes), np.uint64)
-    row_lanes(fitted_axes(boxes, (-180.0, -90.0, 180.0, 90.0)), boxes, words)
-    assert len(set(words.tolist())) > 4900, "equal steps would give a city 10 x 10 of them"
+    steps = steps_of(boxes, fitted_axes(boxes, (-180.0, -90.0, 180.0, 90.0)))
+    cells = steps >> (BITS - FINEST)
+    assert len(np.unique(cells, axis=0)) > 4900, "equal steps would give a city one cell of them"
 
 
 def test_the_level_fits_the_size_and_a_box_lies_in_nine_cells_at_most() -> None:
     rng = np.random.default_rng(2)
     low = rng.random((500, 2))
     boxes = np.hstack([low, np.minimum(1.0, low + rng.random((500, 2)) ** 3)])
-    words = np.empty(len(boxes), np.uint64)
-    row_lanes(fitted_axes(boxes, (0.0, 0.0, 1.0, 1.0)), boxes, words)
-    for word in words:
-        x0, y0, x1, y1 = edges_of(word)
-        shift = 15 - fitting_level(word)
+    for steps in steps_of(boxes, fitted_axes(boxes, (0.0, 0.0, 1.0, 1.0))):
+        x0, y0, x1, y1 = steps.tolist()
+        shift = BITS - fitting_level(steps)
         assert (x1 >> shift) - (x0 >> shift) <= 2 and (y1 >> shift) - (y0 >> shift) <= 2
+
+
+EIGHTH = 1 << (BITS - 3)
 
 
 @pytest.mark.parametrize(
     ("box", "bits"),
-    [((1, 1, 1, 1), 1), ((1, 1, 32766, 32766), 2**64 - 1), ((4096, 0, 8191, 4095), 2), ((0, 4096, 1, 4096), 256)],
+    [
+        ((1, 1, 1, 1), 1),
+        ((0, 0, HIGHEST, HIGHEST), 2**64 - 1),
+        ((EIGHTH, 0, 2 * EIGHTH - 1, EIGHTH - 1), 2),
+        ((0, EIGHTH, 1, EIGHTH), 256),
+    ],
 )
 def test_the_mask_has_a_bit_for_each_coarse_cell(box: tuple[int, int, int, int], bits: int) -> None:
     assert int(coarse_cells(*box)) == bits
@@ -114,6 +160,41 @@ def test_the_mask_has_a_bit_for_each_coarse_cell(box: tuple[int, int, int, int],
 
 def pyramid(matcher: object) -> Pyramid:
     return matcher.method  # type: ignore[attr-defined,no-any-return]
+
+
+def blocks_of(run: RunArrays, term: int, steps: np.ndarray) -> list[tuple[int, int, tuple[int, int, int]]]:
+    """First and last+1 word of each list of a term that a mapped box lies in, and its cell."""
+    where = run.nodes[term, 1]
+    if levels_of(where) == 0:
+        return [(int(first_of(where)), int(first_of(where) + length_of(where)), (0, 0, 0))]
+    level, first = grid_of(where, steps)
+    left, low, right, high = (int(edge) for edge in cells_of(steps, level))
+    cells = [(level, column, row) for row in range(low, high + 1) for column in range(left, right + 1)]
+    numbers = [int(first) + (row << level) + column for _, column, row in cells]
+    return [(int(run.starts[n]), int(run.starts[n + 1]), cell) for n, cell in zip(numbers, cells, strict=True)]
+
+
+@pytest.mark.parametrize("crowded", [2, 64])
+def test_a_list_has_lone_rows_first_each_kind_ascending_and_dead_ones_where_they_were(crowded: int) -> None:
+    subscriptions = random_subscriptions(12, 300)
+    matcher = built(f"pyramid crowded={crowded}", subscriptions)
+    remove(matcher, [s.id for s in subscriptions[::5]])
+    method, store = pyramid(matcher), matcher.store
+    (run,) = method._runs.values()
+    n_dead = 0
+    for row in range(300):
+        steps = steps_of(store.arrays.boxes[row : row + 1], Axes(run.x_knots, run.y_knots))[0]
+        for start, stop, cell in blocks_of(run, int(method._firsts[row]), steps):
+            n_lone, n_paired = (int(n) for n in counts_of(run.words, start, stop))
+            n = n_lone + n_paired
+            boxes, rows = run.words[start + 1 : start + 1 + n], run.words[start + 1 + n : start + 1 + 2 * n].tolist()
+            assert rows[:n_lone] == sorted(rows[:n_lone]) and rows[n_lone:] == sorted(rows[n_lone:])
+            assert (rows.index(row) < n_lone) == (store.arrays.n_terms[row] == 1)
+            is_dead = boxes[rows.index(row)] == DEAD
+            assert is_dead == (method._homes[row] == 0)
+            assert is_dead or boxes[rows.index(row)] == row_word(steps, cell)
+            n_dead += is_dead
+    assert n_dead >= 60
 
 
 def test_runs_double_from_one_to_the_next_and_rows_know_their_home() -> None:
@@ -134,11 +215,11 @@ def test_runs_double_from_one_to_the_next_and_rows_know_their_home() -> None:
 def test_a_run_half_dead_is_built_anew_and_an_empty_one_dropped() -> None:
     subscriptions = random_subscriptions(5, 400)
     matcher = built("pyramid crowded=4", subscriptions)
-    entries = sum(len(run.tags) for run in pyramid(matcher)._runs.values())
+    entries = sum(len(run.words) for run in pyramid(matcher)._runs.values())
     remove(matcher, [s.id for s in subscriptions[:150]])
-    assert sum(len(run.tags) for run in pyramid(matcher)._runs.values()) == entries, "dead entries stay for a while"
+    assert sum(len(run.words) for run in pyramid(matcher)._runs.values()) == entries, "dead entries stay for a while"
     remove(matcher, [s.id for s in subscriptions[150:250]])
-    assert sum(len(run.tags) for run in pyramid(matcher)._runs.values()) < 0.5 * entries
+    assert sum(len(run.words) for run in pyramid(matcher)._runs.values()) < 0.5 * entries
     expect_equal(matcher, built("brute", subscriptions[250:]), random_messages(6, 40, largest=0.1))
     remove(matcher, [s.id for s in subscriptions])
     assert not pyramid(matcher)._runs
@@ -172,7 +253,7 @@ def test_terms_whose_boxes_are_elsewhere_are_skipped_by_their_mask() -> None:
 
 
 def test_a_crowded_limit_out_of_range_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="crowded is 1 to 16383, not 0"):
+    with pytest.raises(InvalidInput, match="crowded is 1 to 5460, not 0"):
         empty("pyramid crowded=0")
 
 

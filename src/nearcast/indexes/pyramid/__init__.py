@@ -2,11 +2,12 @@
 
 Paper      nearcast; our own, after what the four papers and the memory of today's machines teach.
 Idea       A row lives only under its rarest term. A crowded term has a few grids, each for boxes of about its cells'
-           size; a point reads one cell of each. A box is four 15-bit lanes in one word, tested by one subtraction;
-           most terms are skipped by a 64-bit mask of where their boxes are.
-Layout     immutable runs (masks and nodes by term, grids by crowded term, entries of 16 bytes) and a small young part
-           of plain posting lists; a removed entry's box is overwritten; runs merge as they grow.
-Cost       match: a few cache misses a term; insert and remove O(log n) amortised; 16 bytes a copy of a row.
+           size; a point reads one cell of each. A box is four bytes, where its edges are in the cell, tested eight
+           boxes at a time; most terms are skipped by a 64-bit mask of where their boxes are.
+Layout     immutable runs (masks and nodes by term, grids by crowded term, lists of 8 or 12 bytes an entry) and a small
+           young part of plain posting lists; a removed entry's box is overwritten; runs merge as they grow.
+Cost       match: a few cache misses a term; insert and remove O(log n) amortised; 8 bytes a copy of a row with one
+           term, else 12.
 Deviates   nothing.
 """
 
@@ -21,8 +22,8 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.indexes.pyramid.lanes import Axes, row_lanes
-from nearcast.indexes.pyramid.run import LENGTH_MASK, MANY, RunArrays, built_run, kill
+from nearcast.indexes.pyramid.lanes import Axes, mapped_boxes
+from nearcast.indexes.pyramid.run import LONE, MANY, MOST_PLAIN, RunArrays, built_run, kill
 from nearcast.indexes.pyramid.scan import match_run
 from nearcast.indexes.pyramid.single import Tickets
 from nearcast.matching.keyword_lists import KeywordLists
@@ -45,8 +46,8 @@ class Pyramid(Method):
 
     def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536) -> None:
         super().__init__(store, space)
-        if not 1 <= crowded <= LENGTH_MASK:
-            raise InvalidInput(f"crowded is 1 to {LENGTH_MASK}, not {crowded}")
+        if not 1 <= crowded <= MOST_PLAIN:
+            raise InvalidInput(f"crowded is 1 to {MOST_PLAIN}, not {crowded}")
         self._crowded = crowded
         self._most_young = young
         self._forget()
@@ -97,9 +98,9 @@ class Pyramid(Method):
                 self._shrink(home)
 
     def _kill(self, run: RunArrays, rows: np.ndarray) -> None:
-        lanes = np.empty(len(rows), np.uint64)
-        row_lanes(Axes(run.x_knots, run.y_knots), self.store.arrays.boxes[rows], lanes)
-        kill(run, self._firsts[rows], lanes, rows)
+        steps = np.empty((len(rows), 4), np.int32)
+        mapped_boxes(Axes(run.x_knots, run.y_knots), self.store.arrays.boxes[rows], steps)
+        kill(run, self._firsts[rows], steps, rows)
 
     def _shrink(self, home: int) -> None:
         """Build a run anew once half of its rows are dead; drop it with the last."""
@@ -134,11 +135,10 @@ class Pyramid(Method):
 
     def _make_run(self, rows: np.ndarray, home: int) -> None:
         first, second = rarest_two(self.store, rows)
-        # A row of one term is its own second: the message has it, since it reads the list.
-        tags = rows.astype(np.uint64) | (np.where(second == NO_TERM, first, second).astype(np.uint64) << np.uint64(32))
-        tags[self.store.arrays.n_terms[rows] > 2] |= MANY
-        sizes = (self.store.n_terms, self._crowded)
-        self._runs[home] = built_run((first, tags), self.store.arrays.boxes[rows], self.space.bounds, sizes)
+        seconds = second.astype(np.uint32) | np.where(self.store.arrays.n_terms[rows] > 2, MANY, np.uint32(0))
+        seconds[second == NO_TERM] = LONE
+        entries, sizes = (first, seconds, rows), (self.store.n_terms, self._crowded)
+        self._runs[home] = built_run(entries, self.store.arrays.boxes[rows], self.space.bounds, sizes)
         self._firsts[rows] = first
         self._live[home], self._built_with[home] = 0, len(rows)
         self._settle(rows, home)

@@ -1,12 +1,12 @@
-"""Boxes as four 15-bit lanes in one word, in coordinates of equal mass.
+"""Boxes as four bytes in one word: where their edges are within a cell.
 
-A monotone map takes each axis to whole numbers 1 .. 32,766: half of the steps by where the rows' edges are, half
-evenly, so that a city's boxes differ although the space is the world. Monotone is all that exactness needs: if two
-mapped values differ, the values differ the same way round; if they are equal, the exact box is asked.
+A monotone map takes each axis to 2^24 steps: half of them by where the rows' edges are, half evenly, so that a city's
+boxes differ although the space is the world. A cell of level l has 2^(24-l) steps each way; within it a step has a
+code of 1 .. 254. An edge before the cell has 0, one behind it 255. Monotone is all that exactness needs: if two codes
+differ, the values differ the same way round; if they are equal, the exact box is asked.
 
-A row is R = (x0, y0, ~x1, ~y1), ~v = 32,767 - v, 16 bits each; a place is Q = (x1, y1, ~x0, ~y0). With H the top bit
-of each lane, D = (Q | H) - R keeps a lane's top bit just where Q >= R there. All four: the mapped boxes overlap. All
-four after one more is taken from each lane: they overlap strictly, and no exact test is needed.
+A row is R = (x0, y0, ~x1, ~y1), ~v = 255 - v; a place is Q = (x1, y1, ~x0, ~y0). Where no byte of R is above that of Q
+the boxes may overlap. Where none is above that of Q less one, they overlap strictly, and no exact test is needed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 
-BITS = 15
-STEPS = 1 << BITS
-LOWEST, HIGHEST = 1, STEPS - 2  # so that no place reaches 32,767 in any lane: DEAD never passes
-TOPS = np.uint64(0x8000_8000_8000_8000)
-ONES = np.uint64(0x0001_0001_0001_0001)
-DEAD = np.uint64(0x7FFF_7FFF_7FFF_7FFF)  # a removed entry: overlaps nothing
-_FLIP = STEPS - 1
+BITS = 24
+HIGHEST = (1 << BITS) - 1
+ONES = 0x0101_0101
+DEAD = np.uint32(0xFFFF_FFFF)  # a removed entry: no place has 255 in any byte, so it overlaps nothing
+_CODES = 254
+_BEHIND = _CODES + 1
 _KNOTS = 1024
 _SAMPLE = 20_000
 
@@ -56,7 +55,7 @@ def mapped(knots, value):  # type: ignore[no-untyped-def]
     """The step of a coordinate: monotone, rounding included; beyond the knots it is the first or the last."""
     last = len(knots) - 1
     if value <= knots[0]:
-        return LOWEST
+        return 0
     if value >= knots[last]:
         return HIGHEST
     low, high = 0, last
@@ -67,50 +66,61 @@ def mapped(knots, value):  # type: ignore[no-untyped-def]
         else:
             high = middle
     share = low + (value - knots[low]) / (knots[high] - knots[low])
-    return LOWEST + np.int64(share * ((HIGHEST - LOWEST) / last))
+    return np.int64(share * (HIGHEST / last))
 
 
 @kernel
-def packed(a, b, c, d):  # type: ignore[no-untyped-def]
-    """Four lanes as one word."""
-    low = np.uint64(a) | (np.uint64(b) << np.uint64(16))
-    return low | (np.uint64(c) << np.uint64(32)) | (np.uint64(d) << np.uint64(48))
-
-
-@kernel
-def row_lanes(axes, boxes, out):  # type: ignore[no-untyped-def]
-    """R of each row."""
+def mapped_boxes(axes, boxes, out):  # type: ignore[no-untyped-def]
+    """The steps of each box's edges, x0, y0, x1, y1."""
     for i in range(len(boxes)):
-        x0, y0 = mapped(axes.x, boxes[i, 0]), mapped(axes.y, boxes[i, 1])
-        x1, y1 = mapped(axes.x, boxes[i, 2]), mapped(axes.y, boxes[i, 3])
-        out[i] = packed(x0, y0, _FLIP - x1, _FLIP - y1)
+        out[i, 0], out[i, 1] = mapped(axes.x, boxes[i, 0]), mapped(axes.y, boxes[i, 1])
+        out[i, 2], out[i, 3] = mapped(axes.x, boxes[i, 2]), mapped(axes.y, boxes[i, 3])
 
 
 @kernel
-def lane(word, k):  # type: ignore[no-untyped-def]
-    """Lane k of a word."""
-    return np.int64((word >> np.uint64(16 * k)) & np.uint64(0x7FFF))
+def code(step, shift):  # type: ignore[no-untyped-def]
+    """Where a step is within its own cell, of 2^shift steps."""
+    return 1 + (((np.int64(step) & ((1 << shift) - 1)) * _CODES) >> shift)
 
 
 @kernel
-def edges_of(row):  # type: ignore[no-untyped-def]
-    """x0, y0, x1, y1 of a row's word."""
-    return lane(row, 0), lane(row, 1), _FLIP - lane(row, 2), _FLIP - lane(row, 3)
+def code_in(step, shift, cell):  # type: ignore[no-untyped-def]
+    """Where a step is within any cell."""
+    own = step >> shift
+    if own == cell:
+        return code(step, shift)
+    return 0 if own < cell else _BEHIND
 
 
 @kernel
-def place_word(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """Q | H of a place."""
-    return packed(x1, y1, _FLIP - x0, _FLIP - y0) | TOPS
+def packed(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+    """R of a row with these codes. The row of a place's codes from the other end is its Q: packed(x1, y1, x0, y0)."""
+    return x0 | (y0 << 8) | ((_BEHIND - x1) << 16) | ((_BEHIND - y1) << 24)
 
 
 @kernel
-def overlaps(difference):  # type: ignore[no-untyped-def]
-    """Whether the mapped boxes overlap, for difference = (Q | H) - R."""
-    return difference & TOPS == TOPS
+def point_word(x, y, level):  # type: ignore[no-untyped-def]
+    """Q of a point within its own cell of a level."""
+    a, b = code(x, BITS - level), code(y, BITS - level)
+    return packed(a, b, a, b)
 
 
 @kernel
-def overlaps_surely(difference):  # type: ignore[no-untyped-def]
-    """Whether they overlap strictly, so that the exact boxes do."""
-    return (difference - ONES) & TOPS == TOPS
+def row_word(steps, cell):  # type: ignore[no-untyped-def]
+    """R of a mapped box within a cell = (level, column, row)."""
+    level, column, row = cell
+    shift = BITS - level
+    x0, y0 = code_in(steps[0], shift, column), code_in(steps[1], shift, row)
+    return packed(x0, y0, code_in(steps[2], shift, column), code_in(steps[3], shift, row))
+
+
+@kernel
+def place_word(steps, cell):  # type: ignore[no-untyped-def]
+    """Q of a mapped box within a cell that it overlaps. Edges beyond the cell count as in its first or last code, which
+    is close enough: what touches there is asked exactly.
+    """
+    level, column, row = cell
+    shift = BITS - level
+    x0, y0 = max(1, code_in(steps[0], shift, column)), max(1, code_in(steps[1], shift, row))
+    x1, y1 = code_in(steps[2], shift, column), code_in(steps[3], shift, row)
+    return packed(min(x1, _CODES), min(y1, _CODES), x0, y0)

@@ -70,10 +70,9 @@ if not JIT_DISABLED:
         return RunArrays(
             unsafe_word_pairs(ticket, first),
             unsafe_uint32(ticket, first + 1),
-            unsafe_words(ticket, first + 2),
-            unsafe_words(ticket, first + 3),
+            unsafe_uint32(ticket, first + 2),
+            unsafe_floats(ticket, first + 3),
             unsafe_floats(ticket, first + 4),
-            unsafe_floats(ticket, first + 5),
         )
 
     @kernel
