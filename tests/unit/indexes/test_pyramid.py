@@ -283,6 +283,14 @@ def test_points_and_ranges_in_any_order_and_results_that_need_more_room() -> Non
         expect_equal(built("pyramid crowded=4", crowd), built("brute", crowd), messages)
 
 
+def test_a_message_with_more_words_than_are_asked_for_beforehand() -> None:
+    crowd = [
+        Subscription(k, [k % 40, *([40] if k % 3 == 0 else [])], (0.0, 0.0, 1.0 - k * 5e-5, 1.0)) for k in range(12_000)
+    ]
+    messages = [Message(list(range(41)), point(x, 0.5)) for x in (0.1, 0.5, 0.9)]
+    expect_equal(built("pyramid", crowd), built("brute", crowd), [*messages, *random_messages(13, 5)])
+
+
 @pytest.mark.skipif(JIT_DISABLED, reason="plain Python counts references by itself")
 def test_matching_keeps_no_reference_and_loses_none() -> None:
     matcher = built("pyramid crowded=4", random_subscriptions(10, 3_000))

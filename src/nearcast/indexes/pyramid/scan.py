@@ -37,6 +37,8 @@ _UNSURE = np.uint64(1 << 62)  # of a late row: its box must be asked
 _MANY = np.uint64(1 << 63)  # its terms must be asked
 _AHEAD = 8  # late rows whose memory is asked for before their turn, twice: their place, then their terms
 _ASKED = 512  # words of a list that are asked for beforehand: 32 cache lines
+_MOST_ASKED = 1 << 14  # words of a message likewise, 64 KB: three messages' words must not push each other out
+_LISTS_AHEAD = 8  # lists beyond that are asked for while the message is scanned, so many before their turn
 _LINE = 16  # words of a cache line
 
 
@@ -46,7 +48,7 @@ class Desks(NamedTuple):
     lists: np.ndarray  # int64[4,room,3]  first and last+1 word of each list, and the message's place in its cell; or
     # the cell and the place, before its list is known
     places: np.ndarray  # int64[4,4]  the message's box, mapped
-    counts: np.ndarray  # int64[4,3]  see below
+    counts: np.ndarray  # int64[4,4]  see below
 
 
 class Desk(NamedTuple):
@@ -57,7 +59,8 @@ class Desk(NamedTuple):
     counts: np.ndarray
 
 
-LISTS, WORDS, WAITING = range(3)  # how many lists (-1 for a range), how many words they have, where cells wait
+# How many lists (-1 for a range), how many words they have, where cells wait, how many lists were asked for.
+LISTS, WORDS, WAITING, ASKED = range(4)
 
 
 @kernel
@@ -126,7 +129,7 @@ def new_desks(term_starts, n_messages):  # type: ignore[no-untyped-def]
     for m in range(n_messages):
         longest = max(longest, term_starts[m + 1] - term_starts[m])
     lists = np.empty((4, longest * (FINEST + 1), 3), np.int64)
-    return Desks(lists, np.empty((4, 4), np.int64), np.zeros((4, 3), np.int64))
+    return Desks(lists, np.empty((4, 4), np.int64), np.zeros((4, 4), np.int64))
 
 
 @inline_kernel
@@ -154,7 +157,7 @@ def lacks_room(desks, message, rows, starts):  # type: ignore[no-untyped-def]
 def prepare(run, messages, message, desk):  # type: ignore[no-untyped-def]
     """Map the place; for a point, find its lists and cells."""
     if map_place(run, messages.boxes, message, desk.place):
-        desk.counts[LISTS], desk.counts[WORDS], desk.counts[WAITING] = point_lists(run, messages, message, desk)
+        point_lists(run, messages, message, desk)
     else:
         desk.counts[LISTS], desk.counts[WORDS] = -1, 0
 
@@ -205,12 +208,12 @@ def ask_for_nodes(nodes, messages, message):  # type: ignore[no-untyped-def]
 @lean_kernel
 def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
     """Write the plain lists that a point must look at to the desk, and the cells of crowded terms to its far end; ask
-    for their memory. Return how many lists, how many words they have, and where the cells begin.
+    for their memory.
     """
     nodes, cells, words, terms, lists = run.nodes, run.starts, run.words, messages.terms, desk.lists
     x, y = desk.place[0], desk.place[1]
     bit = np.uint64(((y >> (BITS - COARSE)) << COARSE) + (x >> (BITS - COARSE)))
-    n_lists, waiting, n_words = 0, len(lists), 0
+    n_lists, waiting, n_words, n_asked = 0, len(lists), 0, 0
     in_space = point_word(x, y, 0)
     for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
         term = terms[k]
@@ -219,7 +222,9 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
         first, levels = first_of(nodes[term, 1]), levels_of(nodes[term, 1])
         if levels == 0:
             size = length_of(nodes[term, 1])
-            ask_for(words, first, first + size)
+            if n_words < _MOST_ASKED:
+                ask_for(words, first, first + size)
+                n_asked += 1
             lists[n_lists, 0], lists[n_lists, 1], lists[n_lists, 2] = first, first + size, in_space
             n_lists, n_words = n_lists + 1, n_words + size
         while levels:
@@ -230,23 +235,26 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
             lists[waiting, 2] = point_word(x, y, level)
             prefetch(cells, lists[waiting, 0])
             first += (1 << (2 * level)) + 1
-    return n_lists, n_words, waiting
+    counts = desk.counts
+    counts[LISTS], counts[WORDS], counts[WAITING], counts[ASKED] = n_lists, n_words, waiting, n_asked
 
 
 @lean_kernel
 def open_cells(run, desk):  # type: ignore[no-untyped-def]
     """Write the lists of the cells that wait on a desk behind its others, and ask for them."""
     cells, words, lists = run.starts, run.words, desk.lists
-    n_lists, n_words = desk.counts[LISTS], desk.counts[WORDS]
+    n_lists, n_words, n_asked = desk.counts[LISTS], desk.counts[WORDS], desk.counts[ASKED]
     if n_lists < 0:
         return
     for k in range(desk.counts[WAITING], len(lists)):
         start, stop = np.int64(cells[lists[k, 0]]), np.int64(cells[lists[k, 0] + 1])
-        ask_for(words, start, stop)
+        if n_words < _MOST_ASKED:
+            ask_for(words, start, stop)
+            n_asked = n_lists + 1
         lists[n_lists, 0], lists[n_lists, 1], lists[n_lists, 2] = start, stop, lists[k, 2]
         n_lists += 1 if stop > start else 0
         n_words += stop - start
-    desk.counts[LISTS], desk.counts[WORDS] = n_lists, n_words
+    desk.counts[LISTS], desk.counts[WORDS], desk.counts[ASKED] = n_lists, n_words, n_asked
 
 
 @lean_kernel
@@ -254,8 +262,10 @@ def scan(words, desk, asked, late, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of the message's lists that surely hold to out[n:], and those that may to `late`. Return the new
     n, how many are late, and how many entries there were.
     """
-    lists, n_late, seen = desk.lists, 0, 0
-    for k in range(desk.counts[LISTS]):
+    lists, n_lists, n_late, seen = desk.lists, desk.counts[LISTS], 0, 0
+    for k in range(n_lists):
+        if desk.counts[ASKED] <= k + _LISTS_AHEAD < n_lists:
+            ask_for(words, lists[k + _LISTS_AHEAD, 0], lists[k + _LISTS_AHEAD, 1])
         start = lists[k, 0]
         n_lone, n_paired = counts_of(words, start, lists[k, 1])
         entries = (start + 1, n_lone, n_paired)
