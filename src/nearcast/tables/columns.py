@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import one_array, strings
+from nearcast.arrays.arrow import filled, is_null_mask, one_array, strings
 from nearcast.errors import InvalidInput
 from nearcast.model import NO_TIME
 from nearcast.tables.faults import Faults
@@ -46,6 +46,8 @@ def strings_of(table: pa.Table, name: str) -> pa.Array | None:
 
 def cast(values: pa.Array, to: pa.DataType, name: str, faults: Faults, reason: str) -> pa.Array:
     """The values as another type, null where that fails; each failure is a fault."""
+    if values.type == to:
+        return values
     try:
         return values.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -73,9 +75,9 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
     whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
-    missing = whole.is_null().to_numpy(zero_copy_only=False)
-    faults.add_where(missing, "id", "no id; give each row a whole number")
-    ids: np.ndarray = whole.fill_null(0).to_numpy(zero_copy_only=False)
+    if whole.null_count:
+        faults.add_where(is_null_mask(whole), "id", "no id; give each row a whole number")
+    ids: np.ndarray = filled(whole, 0).to_numpy(zero_copy_only=False)
     _find_repeats(ids, faults)
     return ids
 
@@ -95,7 +97,7 @@ def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
     if values is None:
         return None
     numbers = cast(values, pa.float64(), name, faults, "is no number")
-    return np.asarray(numbers.fill_null(np.nan).to_numpy(zero_copy_only=False))
+    return np.asarray(filled(numbers, np.nan).to_numpy(zero_copy_only=False))
 
 
 def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) -> np.ndarray:
@@ -104,8 +106,8 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
     if values is None:
         return np.full(table.num_rows, absent, np.int64)
     stamps = cast(values, _stamp_type(values.type), name, faults, "is no time; write it as 2026-01-31T12:00:00Z")
-    micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).fill_null(absent)
-    return np.asarray(micros.to_numpy(zero_copy_only=False))
+    micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+    return np.asarray(filled(micros, absent).to_numpy(zero_copy_only=False))
 
 
 def _stamp_type(kind: pa.DataType) -> pa.DataType:
