@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,6 +34,22 @@ def timed_all_threads(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     wall, cpu = time.perf_counter(), time.process_time()
     result = call(*args, **kwargs)
     return result, Timed(time.process_time() - cpu, time.perf_counter() - wall)
+
+
+def timed_one_by_one(
+    call: Callable[..., T], arguments: Sequence[tuple[Any, ...]], clock: Callable[[], float]
+) -> tuple[list[T], list[float]]:
+    """The results, and the microseconds of each call by one clock alone. A clock of CPU time asks the system: within
+    those of a wall clock it made calls of 8 us look like 10.
+    """
+    results, taken = [], []
+    for each in arguments:
+        start = clock()
+        result = call(*each)
+        stop = clock()
+        results.append(result)
+        taken.append(round((stop - start) * 1e6, 3))
+    return results, taken
 
 
 def median(values: Sequence[float]) -> float | None:

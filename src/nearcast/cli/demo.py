@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CHECKED_MESSAGES = 500
 ROUNDS = 5
+_USED = ("auto", "brute", "pyramid")
 
 
 class Demo(NamedTuple):
@@ -73,8 +74,9 @@ def demo(
     """
     from nearcast.cli.warmup import warmed
 
-    warmed(["auto", "brute", "pyramid"], as_json)  # so that the figures below do not time the compiler
+    warmed(list(_USED), as_json)  # so that the figures below do not time the compiler
     if library or not _has_spark():
+        warmed(list(_USED), as_json, processes=1)  # nor the loading of what other processes have compiled
         done = _by_library(n_drawn, out, as_json)
     else:
         from nearcast.cli.demo_pipeline import by_pipeline

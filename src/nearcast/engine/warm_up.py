@@ -42,15 +42,20 @@ def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
     """Compile part by part, and say after each how many seconds it took."""
     for part in parts_of(names):
         start = time.perf_counter()
-        if part == COMMON:
-            _warm_text()
-            _warm_engine()
-        else:
-            _warm_method(part, None)
-            _warm_method(part, UNIT)
-            if "rank" in find_method(part).kinds:
-                _warm_rank(part)
+        warm_part(part)
         yield part, time.perf_counter() - start
+
+
+def warm_part(part: str) -> None:
+    """One of `parts_of`."""
+    if part == COMMON:
+        _warm_text()
+        _warm_engine()
+        return
+    _warm_method(part, None)
+    _warm_method(part, UNIT)
+    if "rank" in find_method(part).kinds:
+        _warm_rank(part)
 
 
 def _warm_text() -> None:
@@ -98,6 +103,8 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
     row = {"id": 2, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}
     plain = build_index([row, row | {"id": 1}], name, space=space)  # ids that fall are put in order
     plain.match_one(["w0", "w1"], 0.5, 0.5)  # where all rows are plain it takes a shorter way
+    plain.insert([row | {"id": 3}])
+    plain.match_one(["w0", "w1"], 0.5, 0.5)  # and another while some rows are new
     with tempfile.TemporaryDirectory() as folder:
         index.save(folder)
         opened = open_index(folder)

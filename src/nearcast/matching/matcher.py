@@ -29,6 +29,7 @@ class Matcher(RowKeeper):
     """Subscriptions as rows in; messages as terms in; ids out."""
 
     method: Method
+    _nodes = _candidates = _matches = 0  # of `match_one`: kept as numbers, since to add one more `Work` takes 1 us
 
     def _make(self, method: str) -> None:
         self.method = make_method(method, self.store, self.space, self.options)
@@ -38,6 +39,10 @@ class Matcher(RowKeeper):
     @property
     def nbytes(self) -> int:
         return super().nbytes + self.termless.nbytes
+
+    @property
+    def stats(self) -> Work:
+        return self._work.plus(Work(self._nodes, self._candidates, self._matches))
 
     # -- changes
 
@@ -90,12 +95,17 @@ class Matcher(RowKeeper):
 
     def match_one(self, terms: np.ndarray, x: float, y: float) -> np.ndarray:
         """The subscriptions of one message at a point, the shortest way. Terms: int32, sorted, unique, not negative."""
-        terms = self._known(terms)
-        if self.termless.size or self.store.live_late or self._n_chained or self.method.tells_costs:
+        store, method = self.store, self.method
+        if len(terms) and terms.item(-1) >= store.n_terms:
+            terms = self._known(terms)
+        if self.termless.size or store.live_late or self._n_chained or method.tells_costs:
             return self._match_alone(terms, x, y).ids
-        ids, nodes, candidates = self.method.match_point(terms, x, y)
-        ids.sort()
-        self.stats = self.stats.plus(Work(nodes, candidates, len(ids)))
+        ids, nodes, candidates = method.match_point(terms, x, y)
+        if len(ids) > 1:
+            ids.sort()
+        self._nodes += nodes
+        self._candidates += candidates
+        self._matches += len(ids)
         return ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:

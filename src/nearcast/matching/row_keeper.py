@@ -35,7 +35,7 @@ class RowKeeper(ABC):
     def __init__(self, method: str, space: Space, options: dict[str, Any] | None = None) -> None:
         self.space = space
         self.options = dict(options or {})
-        self.stats = Work()
+        self._work = Work()
         self._start(method)
 
     def _start(self, method: str) -> None:
@@ -55,6 +55,11 @@ class RowKeeper(ABC):
     @property
     def nbytes(self) -> int:
         return self.store.nbytes + self.store.shape_table.nbytes + self.owners.nbytes + self.method.nbytes
+
+    @property
+    def stats(self) -> Work:
+        """Work done so far."""
+        return self._work
 
     # -- changes
 
@@ -105,7 +110,7 @@ class RowKeeper(ABC):
             with ThreadPoolExecutor(len(parts)) as pool:
                 answers = list(pool.map(self._match_part, parts))
         for _, work in answers:
-            self.stats = self.stats.plus(work)
+            self._work = self._work.plus(work)
         return _together([found for found, _ in answers])
 
     def _match_alone(self, terms: np.ndarray, x: float, y: float) -> Found:
@@ -113,12 +118,12 @@ class RowKeeper(ABC):
         starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
         message = MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
         found, work = self._match_part(message)
-        self.stats = self.stats.plus(work)
+        self._work = self._work.plus(work)
         return found
 
     def _known(self, terms: np.ndarray) -> np.ndarray:
         """The sorted terms that some row may have."""
-        if len(terms) and terms[-1] >= self.store.n_terms:
+        if len(terms) and terms.item(-1) >= self.store.n_terms:
             return terms[: np.searchsorted(terms, self.store.n_terms)]
         return terms
 

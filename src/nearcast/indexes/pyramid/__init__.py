@@ -169,7 +169,7 @@ class Pyramid(Method):
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
         if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
             return super().match_point(terms, x, y)
-        return self._tickets.match(self._runs, self._young.arrays, self.store, terms, x, y)
+        return self._tickets.match(self._runs, self._young, self.store, terms, x, y)
 
     @property
     def nbytes(self) -> int:

@@ -11,18 +11,22 @@ import numpy as np
 from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.ticket import ticket_for
 from nearcast.indexes.pyramid.run import RunArrays
-from nearcast.indexes.pyramid.scan import match_run
-from nearcast.matching.keyword_lists import match_lists
+from nearcast.indexes.pyramid.scan import Desks, match_points, match_run, new_desks
+from nearcast.matching.keyword_lists import KeywordLists, match_lists
 from nearcast.matching.postings import PostingArrays
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
 
-# A ticket names the store's arrays, the owners, the marks of both parts, the young part's arrays, then each run's.
-_OWNERS, _WORD_MARKS, _BYTE_MARKS, _YOUNG, _RUNS = 6, 7, 8, 9, 17
+# A ticket names the store's arrays, the owners, the marks of both parts, the young part's arrays, what the short way
+# works with, then each run's arrays.
+_OWNERS, _WORD_MARKS, _BYTE_MARKS, _YOUNG, _LISTS = 6, 7, 8, 9, 17
+_PLACES, _COUNTS, _NUMBERS, _BOX, _PICKS, _LATE, _ROWS, _IDS, _RUNS = range(_LISTS + 1, _LISTS + 10)
 _RUN_SIZE = len(RunArrays._fields)
+_LONGEST, _MOST = 64, 2048  # terms, and entries, of a message that goes the short way
 
 if not JIT_DISABLED:
     from nearcast.arrays.ticket import (
+        unsafe_boxes,
         unsafe_floats,
         unsafe_int32,
         unsafe_int64,
@@ -51,6 +55,35 @@ if not JIT_DISABLED:
             rows, run_nodes, run_seen = match_lists(young, store, message, marks, bounds)
             ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
         return ids, nodes, seen
+
+    @kernel
+    def _match_short(ticket, terms, x, y):  # type: ignore[no-untyped-def]
+        """The same where nothing is young, without allocating: the ids are left on the desk. Return how many, or -1 if
+        there is too much for it; lists read; entries looked at.
+        """
+        if len(terms) > _LONGEST:
+            return -1, 0, 0
+        store, owners, marks = unsafe_rows(ticket), unsafe_int64(ticket, _OWNERS), unsafe_words(ticket, _WORD_MARKS)
+        picks, late = unsafe_uint32(ticket, _PICKS), unsafe_words(ticket, _LATE)
+        rows, ids, numbers = unsafe_int32(ticket, _ROWS), unsafe_int64(ticket, _IDS), unsafe_int64(ticket, _NUMBERS)
+        desks = Desks(
+            unsafe_int64(ticket, _LISTS).reshape((4, -1, 3)),
+            unsafe_int64(ticket, _PLACES).reshape((4, -1)),
+            unsafe_int64(ticket, _COUNTS).reshape((4, -1)),
+        )
+        term_starts, starts, work, box = numbers[:2], numbers[2:4], numbers[4:], unsafe_boxes(ticket, _BOX)
+        box[0, 0], box[0, 1], box[0, 2], box[0, 3] = x, y, x, y
+        term_starts[1], work[0], work[1] = len(terms), 0, 0
+        message, n = MessageBatch(starts, terms, term_starts, box, starts), 0  # ids and times are not read
+        for first in range(_RUNS, len(ticket), _RUN_SIZE):
+            run = _run_of(ticket, first)
+            done = match_points(run, store, (message, -4), desks, (marks, picks, late), starts, (rows, work))
+            if done < 1 or n + starts[1] > len(ids):
+                return -1, 0, 0
+            for k in range(starts[1]):
+                ids[n + k] = owners[rows[k]]
+            n += starts[1]
+        return n, work[0], work[1]
 
     @kernel
     def _young_of(ticket):  # type: ignore[no-untyped-def]
@@ -93,12 +126,23 @@ class _Desk(NamedTuple):
     ticket: np.ndarray
     named: tuple[np.ndarray, ...]
     room: np.ndarray
+    ids: np.ndarray | None  # where the short way leaves them; None while there is a young part
 
 
 def _laid(runs: Iterable[RunArrays], young: PostingArrays, store: RowStore) -> _Desk:
     marks = np.zeros((store.n_terms >> 6) + 1, np.uint64), np.zeros(store.n_terms, np.uint8)
-    named = (*store.arrays, store.owner_ids, *marks, *young, *(array for run in runs for array in run))
-    return _Desk(store.arrays, store.n_terms, ticket_for(named), named, np.empty(4096, np.int32))
+    short = _short_room()
+    named = (*store.arrays, store.owner_ids, *marks, *young, *short, *(array for run in runs for array in run))
+    ids = None if len(young.counts) else short[-1]
+    return _Desk(store.arrays, store.n_terms, ticket_for(named), named, np.empty(4096, np.int32), ids)
+
+
+def _short_room() -> tuple[np.ndarray, ...]:
+    """The arrays of desks, numbers, a box, picks, late rows, rows and ids."""
+    desks = new_desks(np.array((0, _LONGEST)), 1)
+    assert desks.lists.shape[::2] == (4, 3)  # as `_match_short` takes them
+    rows = (np.zeros(_MOST, dtype) for dtype in (np.uint32, np.uint64, np.int32, np.int64))
+    return *(each.reshape(-1) for each in desks), np.zeros(6, np.int64), np.zeros((1, 4)), *rows
 
 
 class Tickets(threading.local):
@@ -110,10 +154,14 @@ class Tickets(threading.local):
     desk: _Desk | None = None
 
     def match(
-        self, runs: dict[int, RunArrays], young: PostingArrays, store: RowStore, terms: np.ndarray, x: float, y: float
+        self, runs: dict[int, RunArrays], young: KeywordLists, store: RowStore, terms: np.ndarray, x: float, y: float
     ) -> tuple[np.ndarray, int, int]:
         """The owners of the rows that hold on a message, unordered, and the work: lists, entries."""
         desk = self.desk
         if desk is None or desk.store is not store.arrays or desk.n_terms != store.n_terms:
-            desk = self.desk = _laid(runs.values(), young, store)
+            desk = self.desk = _laid(runs.values(), young.arrays, store)
+        if desk.ids is not None:
+            n, nodes, seen = _match_short(desk.ticket, terms, float(x), float(y))
+            if n >= 0:
+                return desk.ids[:n].copy(), nodes, seen
         return _match_ticket(desk.ticket, terms, float(x), float(y), desk.room)  # type: ignore[no-any-return]
