@@ -141,12 +141,6 @@ def test_an_unknown_method_is_refused_in_one_line(arguments: list[str]) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_warmup_tells_the_seconds_of_each_part() -> None:
-    done = CliRunner().invoke(app, ["warmup", "--methods", "brute, auto", "--json"])
-    assert done.exit_code == 0, done.output
-    assert list(json.loads(done.stdout)) == ["text and places", "brute", "auto"]
-
-
 USE_EVERYTHING = """
 import importlib, pkgutil, sys, tempfile
 from pathlib import Path
