@@ -11,7 +11,7 @@ import sys
 import time
 
 import numpy as np
-from lfilter_clock import times_by_way
+from lfilter_clock import times_by_way, ways_weighed
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.bench.corpus import Corpus, MadeUp, message_group
@@ -20,7 +20,7 @@ from nearcast.bench.subscriptions import message_batch
 from nearcast.bench.workload import GROUPS, PRESETS, Workload
 from nearcast.indexes.lfilter import LFilter
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.lfilter.search import BY_CELLS, BY_TRIE, WAYS
+from nearcast.matching.lfilter.choice import BY_CELLS, BY_TRIE, WAYS
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.variant import variant_of
@@ -65,12 +65,12 @@ def times_of(methods: dict[str, Method], messages: MessageBatch, rounds: int) ->
 
 
 def ways_taken(method: LFilter, messages: MessageBatch) -> np.ndarray:
-    taken = []
-    for k in range(messages.size):
-        before = method.choices.copy()
-        method.match(messages.part(k, k + 1))
-        taken.append(int(np.argmax((method.choices - before)[:, 0])))
-    return np.array(taken)
+    """In one batch: all messages take the trie at once, or each is weighed for itself."""
+    before = method.choices[BY_TRIE, 0]
+    method.match(messages)
+    if method.choices[BY_TRIE, 0] - before == messages.size:
+        return np.full(messages.size, BY_TRIE)
+    return ways_weighed(method, messages)
 
 
 def told_choices(method: LFilter, messages: MessageBatch) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 
 from nearcast.arrays.jit import intrinsic, ir, kernel, types
 from nearcast.indexes.lfilter import LFilter
-from nearcast.matching.lfilter.loads import LENGTHS
-from nearcast.matching.lfilter.prune import Both
-from nearcast.matching.lfilter.search import WAYS, Model, search_all
+from nearcast.matching.lfilter.choice import CHEAPEST, WAYS
+from nearcast.matching.lfilter.prune import Both, both_of
+from nearcast.matching.lfilter.search import search, search_all
+from nearcast.matching.trie.probe import held_of
 from nearcast.model import MessageBatch
 
 ROUNDS = 15
@@ -51,13 +52,26 @@ def _timed(both, messages, model, tools, way, told, out):  # type: ignore[no-unt
 
 def times_by_way(method: LFilter, messages: MessageBatch) -> np.ndarray:
     """Microseconds by way and message: the lower quartile of the rounds, ways in turn."""
-    both = Both(method.trie.arrays, method.trie.places, method.quadtree.arrays, method.store.arrays)
-    model = Model(method._loads.by_term, method._loads.marked, LENGTHS, method._loads.usual)
+    both, model = _both(method), method._loads.model
     times, told = np.empty((len(WAYS), ROUNDS, messages.size), np.int64), np.zeros((len(WAYS), 3))
     for turn in range(-1, ROUNDS):  # the first one warms up
         for way in range(len(WAYS)):
             _timed(both, messages, model, method._tools(), way, told, times[way, turn])
     return np.asarray(np.percentile(times, 25, axis=1) / _cycles_a_microsecond())
+
+
+def ways_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
+    """The way of each message once the quadtree is open for a batch."""
+    both, taken = _both(method), []
+    for k in range(messages.size):
+        *_, told = search(both, messages.part(k, k + 1), method._loads.model, method._tools(), CHEAPEST)
+        taken.append(int(np.argmax(told[:, 0])))
+    return np.array(taken)
+
+
+def _both(method: LFilter) -> Both:
+    trie, rows = method.trie.arrays, method.store.arrays
+    return both_of(held_of(trie, method.trie.places, rows.boxes), trie, method.quadtree.arrays, rows)
 
 
 def _cycles_a_microsecond() -> float:

@@ -16,9 +16,9 @@ from lfilter_clock import times_by_way
 
 from nearcast.bench.workload import GROUPS
 from nearcast.indexes.lfilter import LFilter
+from nearcast.matching.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE
 from nearcast.matching.lfilter.costs import CELL, LEFT_SHARE, TOKEN, chance_of_term, cost_by_trie
 from nearcast.matching.lfilter.loads import LENGTHS, Loads
-from nearcast.matching.lfilter.search import BY_CELLS, BY_LISTS, BY_TRIE
 from nearcast.matching.quadtree.search import visited_nodes
 from nearcast.model import MessageBatch
 
@@ -39,10 +39,10 @@ def pieces_by_way(method: LFilter, messages: MessageBatch) -> dict[int, list[lis
     for k in range(messages.size):
         message = messages.part(k, k + 1)
         n, terms, box, quad = len(message.terms), message.terms, message.boxes[0], method.quadtree.arrays
-        by_price = [cost_by_trie(loads.by_term, LENGTHS, terms, np.inf) - TOKEN * n for loads in unit]
+        by_price = [cost_by_trie(loads.model.loads, LENGTHS, terms, np.inf) - TOKEN * n for loads in unit]
         cells = visited_nodes(quad, terms, box)
         entries = float(quad.lists.counts[cells].sum())
-        met = entries * chance_of_term(unit[0].marked, LENGTHS, n)
+        met = entries * chance_of_term(unit[0].model.marked, LENGTHS, n)
         left, searches = LEFT_SHARE * met, max(1.0, n * len(cells))
         pieces[BY_TRIE].append([n, *by_price])
         pieces[BY_CELLS].append([len(cells), entries, met])

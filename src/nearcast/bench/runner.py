@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -288,11 +289,12 @@ def _run_group(
         }
     require_agreement(found, what)
     sizes = sorted({batch.size for batch in batches.values()})
+    turns = Random(settings.rounds)  # another order each time: who follows a twin finds its code in the caches
     for _ in range(settings.rounds):
         for size in sizes:
-            for name, method in methods.items():
+            for name in turns.sample(list(methods), len(methods)):
                 if size <= batches[name].size:
-                    _, took = timed(method.match, batches[name].part(0, size))
+                    _, took = timed(methods[name].match, batches[name].part(0, size))
                     records[name]["rounds_cpu_s"].setdefault(str(size), []).append(took.cpu_s)
     _run_singles(methods, batches, settings, records)
     return list(records.values()), max(found.values(), key=lambda hits: len(hits.starts))

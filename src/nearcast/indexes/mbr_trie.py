@@ -25,7 +25,8 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
-from nearcast.matching.trie.search import PROBES, Held, search
+from nearcast.matching.trie.probe import PROBES, held_of
+from nearcast.matching.trie.search import search
 from nearcast.matching.trie.trie import Trie
 from nearcast.model import Hits, MessageBatch, Work
 
@@ -53,7 +54,7 @@ class MbrTrie(Method):
         self.trie.remove(rows)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        held = Held(self.trie.arrays, self.trie.places, self.store.arrays)
+        held = held_of(self.trie.arrays, self.trie.places, self.store.arrays.boxes)
         spots = self._spare.pop() if self._spare else np.zeros(0, np.int32)
         spots = grown(spots, len(self.trie.places), fill=0)
         answer = search(held, messages, self._probe, spots)

@@ -22,7 +22,7 @@ from nearcast.geo.space import Space
 from nearcast.matching.method import Method
 from nearcast.matching.quadtree.growth import QuadOptions
 from nearcast.matching.store import RowStore
-from nearcast.matching.trie.search import Held
+from nearcast.matching.trie.probe import held_of
 from nearcast.matching.trieqd.search import LongSets, search
 from nearcast.matching.trieqd.sets import SetQuads
 from nearcast.model import Hits, MessageBatch, Work
@@ -59,9 +59,9 @@ class TrieQd(Method):
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         trie = self.sets.trie
-        held = Held(trie.arrays, trie.places, self.store.arrays)
+        held, rows = held_of(trie.arrays, trie.places, self.store.arrays.boxes), self.store.arrays
         scratch = self._scratch()
-        answer = search(held, LongSets(self.sets.arrays, trie.homes, self.sets.roots), messages, scratch)
+        answer = search(held, LongSets(self.sets.arrays, trie.homes, self.sets.roots, rows), messages, scratch)
         self._spare.append(scratch)
         return answer
 

@@ -26,9 +26,9 @@ from nearcast.matching.checks.cases import (
     point,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
+from nearcast.matching.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
 from nearcast.matching.lfilter.costs import TOKEN, cost_by_trie
 from nearcast.matching.lfilter.loads import LENGTHS
-from nearcast.matching.lfilter.search import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
 from nearcast.matching.matcher import Matcher
 from quad_soundness import expect_sound as expect_sound_quadtree
 from trie_soundness import expect_sound_trie
@@ -122,6 +122,17 @@ def test_a_short_message_for_everywhere_takes_the_trie_and_a_long_one_at_a_point
     assert ways_of(matcher, [Message(list(range(300)), point(0.01, 0.99))] * 3)[BY_CELLS] == 3
 
 
+def test_one_message_that_the_quadtree_would_save_little_on_opens_it_not_but_many_do() -> None:
+    """Twenty tokens are 16 us at least in the trie, and a point meets a few entries; to open the quadtree is 50."""
+    matcher = built("lfilter", SUBSCRIPTIONS)
+    odd, usual = Message(list(range(280, 300)), point(0.01, 0.99)), Message([299], point(0.5, 0.5))
+    assert ways_of(matcher, [odd]) == [1, 0, 0]
+    assert ways_of(matcher, [usual, odd, usual]) == [3, 0, 0]
+    taken = ways_of(matcher, [usual, odd, odd] * 20)
+    assert taken[BY_TRIE] == 20, "what takes the trie at once does so among the others too"
+    expect_equal(matcher, built("brute", SUBSCRIPTIONS), [odd, usual, *[usual, odd, odd] * 20])
+
+
 def test_long_lists_and_few_tokens_take_lists() -> None:
     n = 500 if JIT_DISABLED else 60_000
     rng = np.random.default_rng(6)
@@ -171,13 +182,15 @@ def test_the_choices_add_up_to_the_messages() -> None:
 def test_what_terms_cost_is_learned_again_when_rows_have_changed() -> None:
     matcher = built("lfilter", [Subscription(k, [k % 5], EVERYWHERE) for k in range(100)])
     loads = method_of(matcher)._loads
-    before = loads.by_term.copy()
+    before = loads.model.loads.copy()
     assert (before[:5] > 0).all() and (np.diff(before[0]) >= 0).all(), "longer messages cost no less"
     insert(matcher, [Subscription(200 + k, [2], EVERYWHERE) for k in range(80)])
-    assert (loads.by_term[2] > 2 * before[2]).all()
-    costs = [cost_by_trie(loads.by_term, LENGTHS, np.array(terms, np.int32), np.inf) for terms in ([0], [2], [0, 2])]
+    assert (loads.model.loads[2] > 2 * before[2]).all()
+    costs = [
+        cost_by_trie(loads.model.loads, LENGTHS, np.array(terms, np.int32), np.inf) for terms in ([0], [2], [0, 2])
+    ]
     assert costs[0] < costs[1] < costs[2]
-    assert cost_by_trie(loads.by_term, LENGTHS, np.arange(1_000, dtype=np.int32), 5.0) < costs[2] + 1_000 * TOKEN
+    assert cost_by_trie(loads.model.loads, LENGTHS, np.arange(1_000, dtype=np.int32), 5.0) < costs[2] + 1_000 * TOKEN
 
 
 @pytest.mark.parametrize("options", [{"way": "both"}, {"gap": 0}, {"tau_num": 0}, {"copies": 0}])

@@ -133,6 +133,18 @@ def test_a_wide_node_puts_off_making_its_box_tight_but_not_for_ever() -> None:
     expect_sound(matcher)
 
 
+@pytest.mark.parametrize("method", ["mbr-trie", "mbr-trie probe=trie", "lfilter way=trie", "trie-qd tau_num=5000"])
+def test_a_walk_that_lacks_room_for_rows_or_nodes_goes_on_where_it_was(method: str) -> None:
+    """There is room for 1,024 rows and 256 nodes at first; what is met is counted once all the same."""
+    wide = [Subscription(k, [k], EVERYWHERE) for k in range(700)]
+    below = [Subscription(1_000 + k, [k, 700], EVERYWHERE) for k in range(400)]
+    equal = [Subscription(2_000 + k, [701], EVERYWHERE) for k in range(3_000)]
+    matcher = built(method, wide + below + equal)
+    messages = [Message([701], EVERYWHERE), Message(list(range(702)), EVERYWHERE), Message([5, 700], point(0.5, 0.5))]
+    expect_equal(matcher, built("brute", wide + below + equal), messages)
+    assert (matcher.stats.nodes, matcher.stats.candidates) == (2 + 1_102 + 3, 3_000 + 4_100 + 2)
+
+
 def test_long_token_sets_are_no_deeper_than_the_stack() -> None:
     n = 300 if JIT_DISABLED else 3_000
     long = list(range(n))

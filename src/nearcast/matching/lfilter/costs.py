@@ -24,6 +24,7 @@ ROW = 5.3  # a row of a list, whose box is looked at
 CELL = 550.0  # a node visited, with its tokens
 ENTRY = 2.6  # an entry of a list, whose term is looked up
 NEAR = 100.0  # an entry whose term occurs: its box, and the row where that overlaps
+OPENING = 50_000.0  # for a batch, before any message: many arrays are handed to a kernel. Half with all in cache
 # Both: lists that are cut by ranges of numbers
 START = 8000.0  # what is read for the first time: 4,400, and as much for doubt, being the estimate that is wrong most
 SEARCH = 28.0  # a list that is searched for a token, as a rule in vain
@@ -57,16 +58,21 @@ def cost_by_trie(loads, lengths, terms, limit):  # type: ignore[no-untyped-def]
         k += 1
     part = min(1.0, max(0.0, (n - lengths[k]) / (lengths[k + 1] - lengths[k])))
     cost = TOKEN * n
-    for i in range(min(n, _AHEAD)):
-        prefetch(loads, loads.shape[1] * np.int64(terms[i]))
+    ask_for_loads(loads, terms, 0, n)
     for i in range(n):
         if cost > limit:
             break
-        if i + _AHEAD < n:
-            prefetch(loads, loads.shape[1] * np.int64(terms[i + _AHEAD]))
+        ask_for_loads(loads, terms, i + _AHEAD, min(n, i + _AHEAD + 1))
         if terms[i] < len(loads):
             cost += loads[terms[i], k] * (1 - part) + loads[terms[i], k + 1] * part
     return cost
+
+
+@lean_kernel
+def ask_for_loads(loads, terms, first, stop):  # type: ignore[no-untyped-def]
+    """Of the first few of some terms."""
+    for i in range(first, min(stop, first + _AHEAD)):
+        prefetch(loads, loads.shape[1] * np.int64(terms[i]))
 
 
 @lean_kernel

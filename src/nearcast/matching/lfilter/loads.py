@@ -8,6 +8,8 @@ for the root's children. A message adds up what its own terms cost.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import with_room
@@ -25,18 +27,24 @@ _PRICES = (CHILD, NODE, ROW)
 _SIDE = 0.05  # of the space: the side of a message, when boxes are asked whether they overlap
 
 
+class Model(NamedTuple):
+    """What the cost model knows of the rows."""
+
+    loads: np.ndarray  # float32[n_terms, n_lengths]
+    marked: np.ndarray  # float64[n_lengths]  how likely a message of each length has the rarest term of a row
+    usual: tuple[float, float]  # lists and entries of the quadtree that a point meets, on average over the space
+
+
 class Loads:
     """Made anew when a quarter of the rows have changed: what it says is rough, and need not be newer."""
 
     def __init__(self) -> None:
-        self.by_term = np.zeros((0, len(LENGTHS)), np.float32)
-        self.marked = np.zeros(len(LENGTHS))  # how likely a message of each length has the rarest term of a row
-        self.usual = np.zeros(2)  # lists and entries of the quadtree that a point meets, on average over the space
+        self.model = Model(np.zeros((0, len(LENGTHS)), np.float32), np.zeros(len(LENGTHS)), (0.0, 0.0))
         self._due = 0
 
     @property
     def nbytes(self) -> int:
-        return int(self.by_term.nbytes)
+        return int(self.model.loads.nbytes)
 
     def note(self, changes: int, store: RowStore, trie: Trie, quad: Quad) -> None:
         """So many rows came or went."""
@@ -46,29 +54,29 @@ class Loads:
 
     def learn(self, store: RowStore, trie: Trie, quad: Quad, prices: tuple[float, float, float] = _PRICES) -> None:
         """From the rows as they are. Prices: of a child, a node, a row."""
-        self.usual = np.array(usual_point(quad))
         frequencies = np.zeros(len(trie.places))
         known = min(len(trie.places), store.n_terms)
         frequencies[trie.places[:known]] = store.frequencies[:known]
         shares = frequencies / max(1.0, float(frequencies.sum()))
         order = _from_the_root(trie.arrays)
-        by_place = np.zeros((len(trie.places), len(LENGTHS)), np.float32)
+        by_place, marked = np.zeros((len(trie.places), len(LENGTHS)), np.float32), np.zeros(len(LENGTHS))
         for k, length in enumerate(LENGTHS):
             chances = (-np.expm1(-length * shares)).astype(np.float32)
-            self.marked[k] = _add_up(trie.arrays, order, chances, length, prices, by_place[:, k])
-        self.by_term = by_place[trie.places]
+            marked[k] = _add_up(trie.arrays, order, chances, length, prices, by_place[:, k])
+        self.model = Model(by_place[trie.places], marked, usual_point(quad))
         self._due = int(trie.arrays.below[ROOT]) // 4
 
     def state(self) -> dict[str, np.ndarray]:
         return {
-            "loads": self.by_term,
-            "loads_marked": self.marked,
-            "loads_usual": self.usual,
+            "loads": self.model.loads,
+            "loads_marked": self.model.marked,
+            "loads_usual": np.array(self.model.usual),
             "loads_due": np.array([self._due], np.int64),
         }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.by_term, self.marked, self.usual = arrays["loads"], arrays["loads_marked"], arrays["loads_usual"]
+        usual = arrays["loads_usual"]
+        self.model = Model(arrays["loads"], arrays["loads_marked"], (float(usual[0]), float(usual[1])))
         self._due = int(arrays["loads_due"][0])
 
 

@@ -21,10 +21,10 @@ from nearcast.arrays.vector import prefetch
 from nearcast.matching.lfilter.costs import DEEP_ENTRY, cost_of_going_down, steps
 from nearcast.matching.predicate import box_overlaps, has_all_terms
 from nearcast.matching.quadtree.nodes import Quad
-from nearcast.matching.quadtree.search import cell_place, is_home
+from nearcast.matching.quadtree.search import QuadRead, cell_place, is_home, read_of
 from nearcast.matching.store import RowArrays
 from nearcast.matching.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
-from nearcast.matching.trie.search import children_met, near, packed, surely
+from nearcast.matching.trie.probe import Held, children_met, near, packed, surely
 
 _PART = 3  # words of a part of a list: the quadtree's node, and where in the arena the part starts and stops
 _ENTRY = 3  # words of the stack: node and tokens packed, where its parts start among all, how many they are
@@ -33,10 +33,15 @@ _ENTRY = 3  # words of the stack: node and tokens packed, where its parts start 
 class Both(NamedTuple):
     """What is read."""
 
-    trie: TrieArrays
-    places: np.ndarray  # int32[n_terms]  in the order of tokens
-    quad: Quad
+    trie: Held
+    numbers: np.ndarray  # int64[rows]  the order of all rows
+    ranges: np.ndarray  # int64[n,2]  of numbers, by node of the trie
+    quad: QuadRead
     rows: RowArrays
+
+
+def both_of(held: Held, trie: TrieArrays, quad: Quad, rows: RowArrays) -> Both:
+    return Both(held, trie.numbers, trie.ranges, read_of(quad), rows)
 
 
 class Pile(NamedTuple):
@@ -60,7 +65,7 @@ def prune(both, ask, marks, cells, found):  # type: ignore[no-untyped-def]
         node, n_tokens = np.int64(word >> 32), word & 0xFFFFFFFF
         out, n, nodes, seen, n_parts = found
         entries, search_steps = _sizes(pile.parts, first, stop)
-        kids = np.int64(both.trie.spans[node, N_CHILDREN])
+        kids = np.int64(both.trie.records[node, N_CHILDREN])
         if node != ROOT and DEEP_ENTRY * entries <= cost_of_going_down(n_tokens, kids, search_steps):
             out, n = _verify(both, pile.parts, (first, stop), ask, marks, out, n)
             found = (out, n, nodes + 1, seen + entries, n_parts)
@@ -109,13 +114,13 @@ def _go_down(both, ask, place, pile, top):  # type: ignore[no-untyped-def]
     node, n_tokens, first, stop = place
     met, n_met = children_met(both.trie, node, n_tokens, ask, met)
     stack, used = with_room(stack, top, _ENTRY * n_met), stop
-    rows, shown, numbers, ranges = both.quad.lists.rows, both.quad.lists.pivots, both.trie.numbers, both.trie.ranges
+    rows, shown, numbers, ranges = both.quad.lists.rows, both.quad.lists.pivots, both.numbers, both.ranges
     for k in range(n_met):
         child, start = np.int64(met[k] >> 32), used
         parts = with_room(parts, used, stop - first)
         if node == ROOT:
             token = ask.tokens[met[k] & 0xFFFFFFFF]
-            used = _cut(parts, (first, stop, used), both.places, shown, token, token)
+            used = _cut(parts, (first, stop, used), both.trie.places, shown, token, token)
         else:
             used = _cut(parts, (first, stop, used), numbers, rows, ranges[child, 0], ranges[child, 1])
         for at in range(start, used, _PART):
@@ -167,15 +172,15 @@ def _verify_own(both, parts, run, node, ask, out, n):  # type: ignore[no-untyped
     """Verify the rows that end at a node, by their place alone, and cut them off the parts; return out, n, and how many
     there were.
     """
-    trie, rows = both.trie, both.quad.lists.rows
-    first_row, n_rows = np.int64(trie.spans[node, FIRST_ROW]), np.int64(trie.spans[node, N_ROWS])
+    records, rows, numbers = both.trie.records, both.quad.lists.rows, both.numbers
+    first_row, n_rows = np.int64(records[node, FIRST_ROW]), np.int64(records[node, N_ROWS])
     seen = np.int64(0)
     if n_rows > 0:
-        last = trie.numbers[trie.rows[first_row + n_rows - 1]]
+        last = numbers[both.trie.rows[first_row + n_rows - 1]]
         for at in range(run[0], run[1], _PART):
             end = parts[at + 2]
-            if trie.spans[node, N_CHILDREN] > 0:
-                end = first_from(trie.numbers, rows, parts[at + 1], end, last + 1)
+            if records[node, N_CHILDREN] > 0:
+                end = first_from(numbers, rows, parts[at + 1], end, last + 1)
             out = with_room(out, n, end - parts[at + 1])
             n = _there(both, parts[at], (parts[at + 1], end), ask, out, n)
             seen += end - parts[at + 1]

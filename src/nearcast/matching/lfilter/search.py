@@ -1,13 +1,7 @@
-"""One message after another, each by the way that is expected to be the cheapest.
+"""Messages in their order, each by the way that is expected to be the cheapest.
 
-BY_TRIE    the trie filters, and its lists are asked for their place alone;
-BY_CELLS   the quadtree filters, and the lists of its nodes are verified directly;
-BY_LISTS   the quadtree filters, and its lists are taken down the trie.
-
-The first is taken at once where it is expected to cost little beside what the quadtree does for a point in the mean
-place: to ask more would cost more than it tells (6 us of a walk of 16). Else for a range it is chosen, or not, before
-anything is filtered, by the expected number of the quadtree's entries; between the other two the lists decide that the
-quadtree's filter found. For a point they decide between all three.
+Where all take the trie at once, what `mbr-trie` does is all that is done. Else runs of messages that do are walked as
+there, and the others come one by one.
 """
 
 from __future__ import annotations
@@ -17,37 +11,25 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel, lean_kernel
-from nearcast.matching.lfilter.costs import (
-    CELL,
-    NODE,
-    ROW,
-    TOKEN,
-    chance_of_term,
-    cost_by_trie,
-    cost_of_entries,
-    cost_of_lists,
-    cost_of_parts,
+from nearcast.matching.lfilter.choice import (
+    BY_CELLS,
+    BY_TRIE,
+    OPEN,
+    WAYS,
+    choose,
+    choose_at_once,
+    cost_at_once,
+    guess,
+    is_range,
 )
+from nearcast.matching.lfilter.costs import CELL, NODE, ROW, TOKEN, chance_of_term, cost_of_entries, cost_of_parts
+from nearcast.matching.lfilter.loads import LENGTHS, Model
 from nearcast.matching.lfilter.prune import Both, prune
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.quadtree.estimate import expected
 from nearcast.matching.quadtree.search import scan_nodes, visited_nodes
-from nearcast.matching.trie.search import BY_COST, Held, asked, forget, walk
+from nearcast.matching.trie.probe import BY_COST, Held
+from nearcast.matching.trie.search import FOUND, LOOKED, NODES, asked, forget, search_trie, walk_run
 from nearcast.model import Hits, MessageBatch, Work
-
-WAYS = ("trie", "cells", "lists")
-BY_TRIE, BY_CELLS, BY_LISTS, CHEAPEST = range(4)
-_AT_ONCE = 2.0  # times the quadtree's cost of a point in the mean place: a walk below it is not weighed any further
-_LEVEL = 6  # of the quadtree, whose nodes tell how much a range will meet: 4,096 cells of the space
-
-
-class Model(NamedTuple):
-    """What the cost model knows of the rows."""
-
-    loads: np.ndarray  # float32[n_terms, n_lengths]  see loads.py
-    marked: np.ndarray  # float64[n_lengths]  how likely the rarest term of a row is in a message
-    lengths: np.ndarray  # float64[n_lengths]
-    usual: np.ndarray  # float64[2]  lists and entries of the quadtree that a point meets on average
 
 
 class Tools(NamedTuple):
@@ -57,114 +39,94 @@ class Tools(NamedTuple):
     spots: np.ndarray  # int32[n_places]
 
 
+def search_at_once(
+    trie: Held, messages: MessageBatch, model: Model, spots: np.ndarray, way: int
+) -> tuple[Hits, Work] | None:
+    """Where all messages take the trie: as `mbr-trie` does it. None where some may take another way."""
+    starts = np.zeros(messages.size + 1, np.int64)
+    rows, nodes, looked, expected = _search_at_once(trie, messages, model, spots, way, starts)
+    if expected == OPEN:
+        return None
+    spent = TOKEN * len(messages.terms) + NODE * nodes + ROW * looked
+    return Hits(rows, starts), Work(nodes, looked, len(rows), int(expected), int(spent))
+
+
 def search(both: Both, messages: MessageBatch, model: Model, tools: Tools, way: int) -> tuple[Hits, Work, np.ndarray]:
     """The rows that hold; the work; and float64[3,3]: for each way messages, expected and spent nanoseconds."""
     starts, told = np.zeros(messages.size + 1, np.int64), np.zeros((len(WAYS), 3))
-    rows, nodes, seen = search_all(both, messages, model, tools, way, starts, told)
-    return Hits(rows, starts), Work(nodes, seen, len(rows)), told
+    rows, nodes, looked, expected, spent = search_all(both, messages, model, tools, way, starts, told)
+    return Hits(rows, starts), Work(nodes, looked, len(rows), int(expected), int(spent)), told
+
+
+@kernel
+def _search_at_once(trie, messages, model, spots, way, starts):  # type: ignore[no-untyped-def]
+    expected = cost_at_once(model, messages.terms, messages.term_starts, way)
+    if expected == OPEN:
+        return np.empty(0, np.int32), 0, 0, expected
+    rows, nodes, looked = search_trie(trie, messages, BY_COST, spots, starts)
+    return rows, nodes, looked, expected
 
 
 @kernel
 def search_all(both, messages, model, tools, way, starts, told):  # type: ignore[no-untyped-def]
     """Tuples are taken apart before the loop: to hand on their parts for each message takes longer than a choice."""
-    trie, places, quad, rows = both
-    held, counts, marks = Held(trie, places, rows), quad.lists.counts, tools.marks
-    out, n, nodes, seen = np.empty(1024, np.int32), 0, 0, 0
-    stack, nowhere = np.empty(256, np.int64), np.empty(0, np.int32)
-    for m in range(len(starts) - 1):
-        box = messages.boxes[m]
+    ways, costs = np.empty(len(starts) - 1, np.uint8), np.empty(len(starts) - 1)
+    choose_at_once(model, messages.terms, messages.term_starts, way, ways, costs)
+    marks, how, quad, counts = tools.marks, (BY_COST, tools.spots), both.quad, both.quad.lists.counts
+    out, stack, work = np.empty(1024, np.int32), np.empty(256, np.int64), np.zeros(4, np.int64)
+    m, nowhere = 0, np.empty(0, np.int32)
+    while m < len(ways):
+        if ways[m] == BY_TRIE:
+            m, out, stack = _walk_run_of(both.trie, messages, (m, ways, costs), how, (out, stack), (starts, work), told)
+            continue
+        box, chosen, cells = messages.boxes[m], (np.int64(BY_CELLS), costs[m]), nowhere
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
-        (chosen, cost), cells = at_once(model, terms, way), nowhere
-        if chosen != BY_TRIE and is_range(box):
-            chosen, cost = guess(quad, model, terms, box, way)
-        if chosen != BY_TRIE:
+        if is_range(box):
+            chosen = guess(quad, model, terms, box, costs[m], way)
+        if chosen[0] != BY_TRIE:
             cells = visited_nodes(quad, terms, box)
-            chosen, cost = choose(counts, model, terms, box, cells, (chosen, cost), way)
-        if chosen != BY_TRIE:  # the trie knows a message's tokens by their spots
-            mark_terms(marks, messages, m, 1)
-        if chosen == BY_CELLS:
-            reached = 0
-            out, n, looked = scan_nodes(quad, cells, rows, marks, box, out, n)
-            spent = cost_of_entries(looked, chance_of_term(model.marked, model.lengths, len(terms)))
+            chosen = choose(counts, model, terms, box, cells, chosen, way)
+        ways[m], costs[m] = chosen
+        work[NODES] += len(cells)
+        told[ways[m], 2] += CELL * len(cells)
+        if ways[m] == BY_TRIE:
+            continue
+        mark_terms(marks, messages, m, 1)
+        if ways[m] == BY_CELLS:
+            out, n, looked = scan_nodes(quad, cells, both.rows, marks, box, out, work[FOUND])
+            spent = cost_of_entries(looked, chance_of_term(model.marked, LENGTHS, len(terms)))
         else:
-            ask = asked(places, messages, m, tools.spots)
-            if chosen == BY_TRIE:
-                (out, n, reached, looked), stack = walk(held, ask, BY_COST, (out, n, 0, 0), stack)
-                spent = TOKEN * len(terms) + NODE * reached + ROW * looked
-            else:
-                out, n, reached, looked, parts = prune(both, ask, marks, cells, (out, n, 0, 0, 0))
-                spent = cost_of_parts(len(terms) * len(cells), parts, looked)
+            ask = asked(both.trie.places, messages, m, tools.spots)
+            out, n, nodes, looked, parts = prune(both, ask, marks, cells, (out, work[FOUND], 0, 0, 0))
             forget(ask)
-        if chosen != BY_TRIE:
-            mark_terms(marks, messages, m, 0)
-        nodes, seen, starts[m + 1] = nodes + reached + len(cells), seen + looked, n
-        told[chosen, 0] += 1
-        told[chosen, 1] += cost
-        told[chosen, 2] += spent + CELL * len(cells)
-    return out[:n].copy(), nodes, seen
-
-
-@lean_kernel
-def is_range(box):  # type: ignore[no-untyped-def]
-    return box[0] != box[2] or box[1] != box[3]
-
-
-@lean_kernel
-def at_once(model, terms, way):  # type: ignore[no-untyped-def]
-    """The trie and its expected cost, where the place need not be asked; else another way, and no cost."""
-    limit = np.inf
-    if way == CHEAPEST:
-        usual = _cheaper(model, len(terms), model.usual[0], model.usual[1], way)[1] + CELL * model.usual[0]
-        limit = _AT_ONCE * usual
-    if way == CHEAPEST or way == BY_TRIE:
-        cost = cost_by_trie(model.loads, model.lengths, terms, limit)
-        if cost < limit:
-            return BY_TRIE, cost
-    return BY_CELLS, np.inf
+            work[NODES] += nodes
+            spent = cost_of_parts(len(terms) * len(cells), parts, looked)
+        mark_terms(marks, messages, m, 0)
+        work[LOOKED] += looked
+        _tell(told, ways[m], costs[m : m + 1], spent)
+        m += 1
+        starts[m] = work[FOUND] = n
+    return out[: work[FOUND]].copy(), work[NODES], work[LOOKED], told[:, 1].sum(), told[:, 2].sum()
 
 
 @kernel
-def guess(quad, model, terms, box, way):  # type: ignore[no-untyped-def]
-    """The way of a range before anything is filtered, and its expected cost: by trie, or not."""
-    leaves, entries = expected(quad, box, _LEVEL)
-    n_lists = leaves + _LEVEL
-    chosen, cost = _cheaper(model, len(terms), n_lists, entries, way)
-    return _or_by_trie(model, terms, (chosen, cost + CELL * n_lists), way)
+def _walk_run_of(trie, messages, at, how, memory, results, told):  # type: ignore[no-untyped-def]
+    """The messages from m on that take the trie, one behind the other; at = (m, ways, costs). Return where they end."""
+    (m, ways, costs), work = at, results[1]
+    stop, nodes, looked = m, work[NODES], work[LOOKED]
+    while stop < len(ways) and ways[stop] == BY_TRIE:
+        stop += 1
+    out, stack = walk_run(trie, messages, (m, stop), how, memory[0], memory[1], results)
+    n_terms = messages.term_starts[stop] - messages.term_starts[m]
+    spent = TOKEN * n_terms + NODE * (work[NODES] - nodes) + ROW * (work[LOOKED] - looked)
+    _tell(told, BY_TRIE, costs[m:stop], spent)
+    return stop, out, stack
 
 
 @lean_kernel
-def choose(counts, model, terms, box, cells, guessed, way):  # type: ignore[no-untyped-def]
-    """The way once the quadtree's filter has told the lists. Its cost stays what was guessed, unless the way changes.
-
-    For a point there is no guess: the filter is short, and all ways are still open. What it took is spent by all.
-    """
-    entries = np.int64(0)
-    for k in range(len(cells)):
-        entries += counts[cells[k]]
-    better, cost = _cheaper(model, len(terms), len(cells), entries, way)
-    if not is_range(box):
-        better, cost = _or_by_trie(model, terms, (better, cost), way)
-    elif better == guessed[0]:
-        return guessed
-    return better, cost + CELL * len(cells)
-
-
-@lean_kernel
-def _or_by_trie(model, terms, other, way):  # type: ignore[no-untyped-def]
-    """The trie if it is expected to be cheaper than the other way, and that is open."""
-    if way == CHEAPEST:
-        cost = cost_by_trie(model.loads, model.lengths, terms, other[1])
-        if cost < other[1]:
-            return BY_TRIE, cost
-    return other
-
-
-@lean_kernel
-def _cheaper(model, n_terms, n_lists, entries, way):  # type: ignore[no-untyped-def]
-    """To verify lists directly or to go down the trie with them, and the cost, the filter's apart."""
-    chance = chance_of_term(model.marked, model.lengths, n_terms)
-    by_cells = cost_of_entries(entries, chance)
-    by_lists = cost_of_lists(n_terms, n_lists, entries, chance)
-    if way == BY_CELLS or (way == CHEAPEST and by_cells <= by_lists):
-        return BY_CELLS, by_cells
-    return BY_LISTS, by_lists
+def _tell(told, way, costs, spent):  # type: ignore[no-untyped-def]
+    """Messages that were expected to cost so much each took a way, and all together cost so much."""
+    told[way, 0] += len(costs)
+    for k in range(len(costs)):
+        told[way, 1] += costs[k]
+    told[way, 2] += spent

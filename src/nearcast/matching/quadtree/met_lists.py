@@ -18,7 +18,7 @@ from nearcast.matching.quadtree.cells import FINEST, in_cell
 from nearcast.matching.quadtree.nodes import NONE
 from nearcast.matching.store import RowStore
 from nearcast.matching.term_order import NO_TERM, rarest_two
-from nearcast.matching.trie.search import near, surely
+from nearcast.matching.trie.probe import near, surely
 
 
 def terms_to_file(store: RowStore, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,22 +9,63 @@ the lists of several nodes are verified together.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.intmap import ABSENT, home_slot
+from nearcast.arrays.intmap import ABSENT, IntMapArrays, home_slot
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.loose_grid import position
 from nearcast.matching.predicate import mark_terms, row_holds
 from nearcast.matching.quadtree.cells import FINEST, in_cell, span_of
-from nearcast.matching.quadtree.nodes import NONE, ROOT
+from nearcast.matching.quadtree.nodes import NONE, ROOT, Quad
 from nearcast.matching.quadtree.pivots import covers
 from nearcast.matching.rtree.node_table import token_key, value_of
 
 _COVERED = -1
 _AHEAD = 8  # tokens whose slots are asked for ahead: two cache misses each
 _TOGETHER = 256  # entries to verify at once: enough that misses overlap, few enough that what was asked for stays
+
+
+class NodesRead(NamedTuple):
+    """See NodeArrays."""
+
+    children: np.ndarray
+    levels: np.ndarray
+    xs: np.ndarray
+    ys: np.ndarray
+    leaves: np.ndarray
+    entries: np.ndarray
+    bounds: np.ndarray
+
+
+class ListsRead(NamedTuple):
+    """See ListArrays."""
+
+    offsets: np.ndarray
+    counts: np.ndarray
+    rows: np.ndarray
+    pivots: np.ndarray
+    boxes: np.ndarray
+
+
+class QuadRead(NamedTuple):
+    """What a search reads of the tree, and no more: each array takes time to hand to a kernel."""
+
+    nodes: NodesRead
+    lists: ListsRead
+    table: IntMapArrays
+
+
+def read_of(quad: Quad) -> QuadRead:
+    nodes, lists = quad.nodes, quad.lists
+    return QuadRead(
+        NodesRead(nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.leaves, nodes.entries, nodes.bounds),
+        ListsRead(lists.offsets, lists.counts, lists.rows, lists.pivots, lists.boxes),
+        quad.table,
+    )
 
 
 @kernel

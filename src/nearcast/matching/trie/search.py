@@ -2,45 +2,26 @@
 
 A node that is reached has all its tokens in the message, so the rows of its list are asked for their place alone. The
 tokens of the message that may lead on are those more frequent than the node's own: the first ones of the sorted list.
+
+The walk makes no array: it stops where it lacks room, and goes on once there is some.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
 from nearcast.matching.postings import rounded_down
-from nearcast.matching.store import RowArrays
-from nearcast.matching.trie.nodes import FIRST_CHILD, FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
+from nearcast.matching.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
+from nearcast.matching.trie.probe import Ask, Held, near, node_is_near, packed, push_children, surely
 from nearcast.model import Hits, MessageBatch, Work
 
-PROBES = {"tokens": 0, "trie": 1, "cost": 2}
-BY_TRIE, BY_COST = PROBES["trie"], PROBES["cost"]
-_AHEAD = 8
-STEP = 1.0  # a step of a binary search among children, in looks of a child at the table of tokens
-
-
-class Ask(NamedTuple):
-    """One message as the trie sees it."""
-
-    tokens: np.ndarray  # int32[n]   its places in the order of tokens, ascending
-    spots: np.ndarray  # int32[n_places]  for each place 1 + where it is in `tokens`, or 0
-    box: np.ndarray  # float32[8]  rounded outward, then rounded inward
-    exact: np.ndarray  # float64[4]
-
-
-class Held(NamedTuple):
-    """What a search reads."""
-
-    trie: TrieArrays
-    places: np.ndarray  # int32[n_places]
-    rows: RowArrays
+FOUND, NODES, LOOKED, TOP = range(4)  # of `work`, int64[4]: rows that hold, nodes reached, rows looked at, the stack
+_AHEAD = 16  # terms whose places are asked for ahead
 
 
 def search(held: Held, messages: MessageBatch, probe: int, spots: np.ndarray) -> tuple[Hits, Work]:
@@ -49,191 +30,158 @@ def search(held: Held, messages: MessageBatch, probe: int, spots: np.ndarray) ->
     `spots` has a 0 for each place in the order of tokens, and so it is left.
     """
     starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, seen = _search(held, messages, probe, spots, starts)
-    return Hits(rows, starts), Work(nodes, seen, len(rows))
+    rows, nodes, looked = search_trie(held, messages, probe, spots, starts)
+    return Hits(rows, starts), Work(nodes, looked, len(rows))
 
 
 @kernel
-def _search(held, messages, probe, spots, starts):  # type: ignore[no-untyped-def]
-    found = (np.empty(1024, np.int32), 0, 0, 0)  # rows that hold, how many, nodes reached, rows looked at
-    stack = np.empty(256, np.int64)
-    for m in range(len(starts) - 1):
-        ask = asked(held.places, messages, m, spots)
-        found, stack = walk(held, ask, probe, found, stack)
+def search_trie(held, messages, probe, spots, starts):  # type: ignore[no-untyped-def]
+    """The same, where it is compiled: fill starts; return rows, nodes and rows looked at."""
+    out, stack, work = np.empty(1024, np.int32), np.empty(256, np.int64), np.zeros(4, np.int64)
+    out, stack = walk_run(held, messages, (0, len(starts) - 1), (probe, spots), out, stack, (starts, work))
+    return out[: work[FOUND]].copy(), work[NODES], work[LOOKED]
+
+
+@kernel
+def walk_run(held, messages, run, how, out, stack, results):  # type: ignore[no-untyped-def]
+    """Messages run[0] .. run[1] - 1: their rows to `out`, where they end to starts, both from results = (starts, work).
+    `how` is (probe, spots). Return out and stack, larger where they had to be.
+    """
+    tokens, token_starts = _tokens_of(held.places, messages.terms, messages.term_starts, run[0], run[1])
+    asked_all, m = (tokens, token_starts, messages.boxes, np.empty(8, np.float32)), run[0]
+    while True:
+        m = _walk_messages(held, asked_all, (run[0], m, run[1]), how, (out, stack), results)
+        if m == run[1]:
+            return out, stack
+        out, stack = _with_room(held.records, out, stack, results[1])
+
+
+@kernel
+def _tokens_of(places, terms, term_starts, first, stop):  # type: ignore[no-untyped-def]
+    """The tokens of some messages, sorted in each, and where each one's start. A term that no row ever had has none."""
+    begin, end = term_starts[first], term_starts[stop]
+    tokens, starts, n = np.empty(end - begin, np.int32), np.zeros(stop - first + 1, np.int64), 0
+    for k in range(begin, min(begin + _AHEAD, end)):
+        prefetch(places, terms[k])
+    for m in range(first, stop):
+        for k in range(term_starts[m], term_starts[m + 1]):
+            if k + _AHEAD < end:
+                prefetch(places, terms[k + _AHEAD])
+            if terms[k] < len(places):
+                tokens[n] = places[terms[k]]
+                n += 1
+        sort_in_place(tokens, starts[m - first], n)
+        starts[m - first + 1] = n
+    return tokens, starts
+
+
+@lean_kernel
+def _walk_messages(held, asked_all, at, how, memory, results):  # type: ignore[no-untyped-def]
+    """Go on with a message until one lacks room; return which."""
+    tokens, token_starts, boxes, box = asked_all
+    first, m, stop = at
+    probe, spots = how
+    starts, work = results
+    while m < stop:
+        ask = Ask(tokens[token_starts[m - first] : token_starts[m - first + 1]], spots, box, boxes[m])
+        if work[TOP] == 0:
+            show(ask)
+            _begin(held.sides, ask, memory[1], work)
+        if not _walk_on(held, ask, probe, memory, work):
+            return m
         forget(ask)
-        starts[m + 1] = found[1]
-    return found[0][: found[1]].copy(), found[2], found[3]
+        m += 1
+        starts[m] = work[FOUND]
+    return m
 
 
 @kernel
 def asked(places, messages, m, spots):  # type: ignore[no-untyped-def]
-    """Message m as the trie sees it. A term that no row ever had has no place."""
-    first, stop = messages.term_starts[m], messages.term_starts[m + 1]
-    tokens, n = np.empty(stop - first, np.int32), 0
-    for k in range(first, stop):
-        if messages.terms[k] < len(places):
-            tokens[n] = places[messages.terms[k]]
-            n += 1
-    sort_in_place(tokens, 0, n)
-    for k in range(n):
+    """Message m as the trie sees it, and shown; to be forgotten afterwards."""
+    tokens, starts = _tokens_of(places, messages.terms, messages.term_starts, m, m + 1)
+    ask = Ask(tokens[: starts[1]], spots, np.empty(8, np.float32), messages.boxes[m])
+    show(ask)
+    return ask
+
+
+@kernel
+def walk(held, ask, probe, out, stack, work):  # type: ignore[no-untyped-def]
+    """All of the trie that a message reaches. Return out and stack, larger where they had to be."""
+    _begin(held.sides, ask, stack, work)
+    while not _walk_on(held, ask, probe, (out, stack), work):
+        out, stack = _with_room(held.records, out, stack, work)
+    return out, stack
+
+
+@lean_kernel
+def show(ask):  # type: ignore[no-untyped-def]
+    """Say in `spots` which tokens the message has, and round its box."""
+    tokens, spots, box, exact = ask
+    for k in range(len(tokens)):
         spots[tokens[k]] = k + 1
-    exact = messages.boxes[m]
-    box = np.empty(8, np.float32)
     for side in range(2):
         box[side] = rounded_down(exact[side])
         box[side + 2] = -rounded_down(-exact[side + 2])
         box[side + 4] = -rounded_down(-exact[side])
         box[side + 6] = rounded_down(exact[side + 2])
-    return Ask(tokens[:n], spots, box, exact)
 
 
-@kernel
+@lean_kernel
 def forget(ask):  # type: ignore[no-untyped-def]
     for k in range(len(ask.tokens)):
         ask.spots[ask.tokens[k]] = 0
 
 
-@kernel
-def walk(held, ask, probe, found, stack):  # type: ignore[no-untyped-def]
-    """All of the trie that the message reaches, by a stack of (node, how many tokens may lead on).
+@lean_kernel
+def _begin(sides, ask, stack, work):  # type: ignore[no-untyped-def]
+    work[TOP] = 0
+    if node_is_near(sides, ROOT, ask.box):
+        stack[0], work[TOP] = packed(ROOT, len(ask.tokens)), 1
 
-    Arrays are taken out of their tuples: handing on all of them for each node takes longer than the node.
+
+@lean_kernel
+def _walk_on(held, ask, probe, memory, work):  # type: ignore[no-untyped-def]
+    """Go on with the nodes on the stack: (node, how many tokens may lead on). Return whether none is left; if one is,
+    it lacks room.
     """
-    trie, exact = held.trie, held.rows.boxes
-    spans, boxes, children, rows, row_boxes = trie.spans, trie.boxes, trie.children, trie.rows, trie.row_boxes
-    tokens, spots, box, exact_box = ask
-    out, n, nodes, seen = found
-    top = 0
-    if near(boxes, ROOT, box):
-        stack[0], top = packed(ROOT, len(tokens)), 1
+    records, rows, row_boxes = held.records, held.rows, held.row_boxes
+    out, stack = memory
+    n, top = work[FOUND], work[TOP]
     while top > 0:
-        top -= 1
-        node, n_tokens = np.uint64(stack[top] >> 32), stack[top] & 0xFFFFFFFF
-        nodes += 1
-        first, count = np.int64(spans[node, FIRST_ROW]), np.int64(spans[node, N_ROWS])
-        if count > 0:
-            out = with_room(out, n, count + 1)
-            n = _scan(row_boxes[first : first + count], rows[first : first + count], box, (exact, exact_box), out, n)
-            seen += count
-        first, count = np.int64(spans[node, FIRST_CHILD]), np.int64(spans[node, N_CHILDREN])
-        if count > 0 and n_tokens > 0:
-            stack = with_room(stack, top, min(count, n_tokens))
-            run, before = children[first : first + count], top
-            if by_trie(probe, n_tokens, count):
-                top = _probe_trie(run, tokens, n_tokens, stack, top)
-            else:
-                top = _probe_tokens(run, spots, stack, top)
-            top = _drop_far((trie.records, boxes, children, row_boxes), box, stack, before, top)
-    return (out, n, nodes, seen), stack
-
-
-@kernel
-def children_met(trie, node, n_tokens, ask, met):  # type: ignore[no-untyped-def]
-    """Write the children of a node that the message leads to and that overlap to `met`, by token, as the stack has
-    them; return it, larger where it had to be, and how many they are.
-    """
-    first, count = np.int64(trie.spans[node, FIRST_CHILD]), np.int64(trie.spans[node, N_CHILDREN])
-    met = with_room(met, 0, min(count, n_tokens))
-    run = trie.children[first : first + count]
-    if by_trie(BY_COST, n_tokens, count):
-        n = _probe_trie(run, ask.tokens, n_tokens, met, 0)
-    else:
-        n = _probe_tokens(run, ask.spots, met, 0)
-    return met, _drop_far((trie.records, trie.boxes, trie.children, trie.row_boxes), ask.box, met, 0, n)
-
-
-@inline_kernel
-def packed(node, n_tokens):  # type: ignore[no-untyped-def]
-    return np.int64(node) << 32 | np.int64(n_tokens)
-
-
-@inline_kernel
-def near(boxes, at, box):  # type: ignore[no-untyped-def]
-    return (boxes[at, 0] <= box[2]) & (boxes[at, 2] >= box[0]) & (boxes[at, 1] <= box[3]) & (boxes[at, 3] >= box[1])
-
-
-@inline_kernel
-def surely(boxes, at, box):  # type: ignore[no-untyped-def]
-    """Whether a rounded box overlaps so far that the exact one must."""
-    return (boxes[at, 0] < box[6]) & (boxes[at, 2] > box[4]) & (boxes[at, 1] < box[7]) & (boxes[at, 3] > box[5])
-
-
-@kernel
-def by_trie(probe, n_tokens, n_children):  # type: ignore[no-untyped-def]
-    """Whether to look the tokens up among the children, not the children among the tokens."""
-    if probe != BY_COST:
-        return probe == BY_TRIE
-    steps, left = 1.0, n_children
-    while left > 1:
-        steps += STEP
-        left >>= 1
-    return n_tokens * steps < n_children
-
-
-@kernel
-def _probe_tokens(run, spots, stack, top):  # type: ignore[no-untyped-def]
-    """Each child asks whether its token is in the message; those whose is go on the stack."""
-    for place in range(np.uint64(len(run))):
-        spot = spots[np.uint64(run[place, 0])]
-        if spot > 0:
-            stack[top] = packed(run[place, 1], spot - 1)
-            top += 1
-    return top
-
-
-@kernel
-def _probe_trie(run, tokens, n_tokens, stack, top):  # type: ignore[no-untyped-def]
-    """Each token is looked for among the children, behind the place of the one before.
-
-    Their tokens are whole numbers that rise, so it is no further on than it is larger: where most tokens are among the
-    children, as at the root, few steps are left.
-    """
-    low, stop = 0, len(run)
-    for k in range(n_tokens):
-        token = tokens[k]
-        high = min(stop, low + max(0, token - run[low, 0]))
-        while low < high:
-            middle = (low + high) >> 1
-            if run[middle, 0] < token:
-                low = middle + 1
-            else:
-                high = middle
-        if low == stop:
+        node, n_tokens = np.uint64(stack[top - 1] >> 32), stack[top - 1] & 0xFFFFFFFF
+        first, count = np.int64(records[node, FIRST_ROW]), np.int64(records[node, N_ROWS])
+        kids = min(np.int64(records[node, N_CHILDREN]), n_tokens)
+        if n + count > len(out) or top + kids > len(stack):
             break
-        if run[low, 0] == token:
-            stack[top] = packed(run[low, 1], k)
-            top += 1
-    return top
+        top -= 1
+        work[NODES] += 1
+        work[LOOKED] += count
+        if count > 0:
+            run = (row_boxes[first : first + count], rows[first : first + count])
+            n = _scan(run, ask.box, (held.exact, ask.exact), out, n)
+        if kids > 0:
+            top = push_children(held, node, n_tokens, ask, probe, stack, top)
+    work[FOUND], work[TOP] = n, top
+    return top == 0
 
 
 @kernel
-def _drop_far(trie, box, stack, first, top):  # type: ignore[no-untyped-def]
-    """Take the nodes from `first` on that do not overlap off the stack; return the new top.
-
-    Records are asked for eight nodes ahead, and so is what the nodes that stay will be looked up in.
-    """
-    records, boxes, children, row_boxes = trie
-    for k in range(first, min(first + _AHEAD, top)):
-        prefetch(records, (stack[k] >> 32) << 3)
-    for k in range(first, top):
-        if k + _AHEAD < top:
-            prefetch(records, (stack[k + _AHEAD] >> 32) << 3)
-        node = np.uint64(stack[k] >> 32)
-        if near(boxes, node, box):
-            prefetch(children, np.int64(records[node, FIRST_CHILD]) << 1)
-            prefetch(row_boxes, np.int64(records[node, FIRST_ROW]) << 2)
-            stack[first] = stack[k]
-            first += 1
-    return first
+def _with_room(records, out, stack, work):  # type: ignore[no-untyped-def]
+    """Out and stack, with room for what the node on the stack's top needs."""
+    n, top = work[FOUND], work[TOP]
+    node, n_tokens = stack[top - 1] >> 32, stack[top - 1] & 0xFFFFFFFF
+    kids = min(np.int64(records[node, N_CHILDREN]), n_tokens)
+    return with_room(out, n, np.int64(records[node, N_ROWS])), with_room(stack, top, kids)
 
 
-@kernel
-def _scan(boxes, rows, box, exactly, out, n):  # type: ignore[no-untyped-def]
+@lean_kernel
+def _scan(run, box, exactly, out, n):  # type: ignore[no-untyped-def]
     """Write the rows of a list whose box overlaps to out[n:].
 
     Places are kept or not by a sum, without branches. A rounded box that overlaps by more than the rounding does so
     exactly; only at the border is the exact box asked for.
     """
+    boxes, rows = run
     exact, exact_box = exactly
     kept = n
     for place in range(np.uint64(len(boxes))):

@@ -15,7 +15,9 @@ from nearcast.matching.predicate import mark_terms, row_holds
 from nearcast.matching.quadtree.cells import span_of
 from nearcast.matching.quadtree.met_lists import at_home, met_below
 from nearcast.matching.quadtree.nodes import NONE, Quad
-from nearcast.matching.trie.search import BY_COST, Held, asked, forget, near, surely, walk
+from nearcast.matching.store import RowArrays
+from nearcast.matching.trie.probe import BY_COST, Held, near, surely
+from nearcast.matching.trie.search import FOUND, LOOKED, NODES, asked, forget, walk
 from nearcast.model import Hits, MessageBatch, Work
 
 
@@ -25,6 +27,7 @@ class LongSets(NamedTuple):
     quad: Quad
     homes: np.ndarray  # int32[rows]  the number of the row's set if that is long, or NONE
     roots: np.ndarray  # int32[sets]
+    rows: RowArrays
 
 
 def search(
@@ -43,26 +46,25 @@ def search(
 def _search(held, long_sets, messages, scratch, starts):  # type: ignore[no-untyped-def]
     spots, marks = scratch
     quad = long_sets.quad
-    found = (np.empty(1024, np.int32), 0, 0, 0)  # rows that hold, how many, nodes reached, rows looked at
-    stack, met = np.empty(256, np.int64), np.empty(64, np.int32)
+    out, stack, work = np.empty(1024, np.int32), np.empty(256, np.int64), np.zeros(4, np.int64)
+    met = np.empty(64, np.int32)
     for m in range(len(starts) - 1):
-        ask, before = asked(held.places, messages, m, spots), found[1]
-        found, stack = walk(held, ask, BY_COST, found, stack)
+        ask = asked(held.places, messages, m, spots)
+        out, stack = walk(held, ask, BY_COST, out, stack, work)
         forget(ask)
-        out, n, nodes, seen = found
-        met, n_met, n = _long_sets_met(long_sets, ask.box, out, (before, n), met)
+        met, n_met, n = _long_sets_met(long_sets, ask.box, out, (starts[m], work[FOUND]), met)
         if n_met > 0:
             mark_terms(marks, messages, m, 1)
             met, n_met = met_below(quad.nodes, span_of(quad.nodes.bounds, ask.exact), met, n_met)
             for k in range(n_met):
                 count = np.int64(quad.lists.counts[met[k]])
                 out = with_room(out, n, count + 1)
-                n = _scan(quad, met[k], held.rows, marks, ask, out, n)
-                seen += count
+                n = _scan(quad, met[k], long_sets.rows, marks, ask, out, n)
+                work[LOOKED] += count
             mark_terms(marks, messages, m, 0)
-        found = (out, n, nodes + n_met, seen)
-        starts[m + 1] = n
-    return found[0][: found[1]].copy(), found[2], found[3]
+        work[NODES] += n_met
+        work[FOUND] = starts[m + 1] = n
+    return out[: work[FOUND]].copy(), work[NODES], work[LOOKED]
 
 
 @kernel
