@@ -35,6 +35,7 @@ _ROW = np.uint64(0xFFFF_FFFF)
 _TERM = np.uint64(0x7FFF_FFFF)
 _UNSURE = np.uint64(1 << 62)  # of a late row: its box must be asked
 _MANY = np.uint64(1 << 63)  # its terms must be asked
+_NO_ROW = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _AHEAD = 8  # late rows whose memory is asked for before their turn, twice: their place, then their terms
 _ASKED = 512  # words of a list that are asked for beforehand: 32 cache lines
 _MOST_ASKED = 1 << 14  # words of a message likewise, 64 KB: three messages' words must not push each other out
@@ -312,18 +313,24 @@ def add_touching(words, which, marks, late, n_late):  # type: ignore[no-untyped-
     """
     (first, n_lone, n_paired), i, bits = which
     while bits:
-        number = i + lowest_bit(bits)
+        row = row_of(words, (first, n_lone, n_paired), i + lowest_bit(bits), marks)
         bits &= bits - 1
-        place = first + n_lone + n_paired + number
-        row = np.uint64(words[place]) | _UNSURE
-        if number < n_lone:
-            late[n_late] = row
-            n_late += 1
-        else:
-            second = np.uint64(words[place + n_paired])
-            late[n_late] = row | ((second & np.uint64(MANY)) << np.uint64(32))
-            n_late += np.int64(has_bit(marks, second & _TERM))
+        late[n_late] = row | _UNSURE
+        n_late += row != _NO_ROW
     return n_late
+
+
+@lean_kernel
+def row_of(words, entries, number, marks):  # type: ignore[no-untyped-def]
+    """The row of an entry, with _MANY if that is so; or _NO_ROW if its second term is missing."""
+    first, n_lone, n_paired = entries
+    place = first + n_lone + n_paired + number
+    if number < n_lone:
+        return np.uint64(words[place])
+    second = np.uint64(words[place + n_paired])
+    if not has_bit(marks, second & _TERM):
+        return _NO_ROW
+    return np.uint64(words[place]) | ((second & np.uint64(MANY)) << np.uint64(32))
 
 
 @lean_kernel
@@ -401,18 +408,19 @@ def scan_range(run, store, message, place, asked, out, n):  # type: ignore[no-un
     """For a message with a range: scan every cell that it overlaps; return (out, n)."""
     messages, m = message
     marks, work = asked
+    nodes, cells, words = run.nodes, run.starts, run.words
     left, low, right, high = place[0], place[1], place[2], place[3]
     mask = coarse_cells(left, low, right, high)
     late, n_late = np.empty(1024, np.uint64), 0
     for k in range(messages.term_starts[m], messages.term_starts[m + 1]):
         term = messages.terms[k]
-        if term >= len(run.nodes) or run.nodes[term, 0] & mask == 0:
+        if term >= len(nodes) or nodes[term, 0] & mask == 0:
             continue
-        first, levels = first_of(run.nodes[term, 1]), levels_of(run.nodes[term, 1])
+        first, levels = first_of(nodes[term, 1]), levels_of(nodes[term, 1])
         if levels == 0:
-            block = (first, first + length_of(run.nodes[term, 1]))
+            block = (first, first + length_of(nodes[term, 1]))
             out, late = with_room(out, n, block[1] - first), with_room(late, n_late, block[1] - first)
-            n, n_late = scan_cell(run.words, block, (place, (0, 0, 0)), asked, late, n_late, (out, n))
+            n, n_late = scan_cell(words, block, (place, (0, 0, 0)), asked, late, n_late, (out, n))
         while levels:
             level = lowest_bit(levels)
             levels &= levels - 1
@@ -420,10 +428,12 @@ def scan_range(run, store, message, place, asked, out, n):  # type: ignore[no-un
             for row in range(low >> shift, (high >> shift) + 1):
                 for column in range(left >> shift, (right >> shift) + 1):
                     cell = first + (row << level) + column
-                    block = (np.int64(run.starts[cell]), np.int64(run.starts[cell + 1]))
-                    out, late = with_room(out, n, block[1] - block[0]), with_room(late, n_late, block[1] - block[0])
+                    block = (np.int64(cells[cell]), np.int64(cells[cell + 1]))
+                    size = block[1] - block[0]
+                    if n + size > len(out) or n_late + size > len(late):
+                        out, late = with_room(out, n, size), with_room(late, n_late, size)
                     at = (place, (level, column, row))
-                    n, n_late = scan_cell(run.words, block, at, asked, late, n_late, (out, n))
+                    n, n_late = scan_cell(words, block, at, asked, late, n_late, (out, n))
             first += (1 << (2 * level)) + 1
     out = with_room(out, n, n_late)
     ask_for_rows(store, late, n_late)
@@ -435,40 +445,33 @@ def scan_cell(words, block, at, asked, late, n_late, found):  # type: ignore[no-
     """Scan one cell for a range; return n and n_late."""
     place, cell = at
     marks, work = asked
-    n_lone, n_paired = counts_of(words, block[0], block[1])
-    first, to_row, shift = block[0] + 1, n_lone + n_paired, BITS - cell[0]
+    out, n = found
     work[0] += 1
-    work[1] += n_lone + n_paired
+    if block[0] == block[1]:
+        return n, n_late
+    n_lone, n_paired = counts_of(words, block[0], block[1])
+    first, n_entries, shift = block[0] + 1, n_lone + n_paired, BITS - cell[0]
+    work[1] += n_entries
     # A row in many cells is reported by the one where the two boxes begin to overlap: where the message's box begins
     # there or, in these bytes, the row's.
-    begins = (0 if place[0] >> shift == cell[1] else 0xFF, 0 if place[1] >> shift == cell[2] else 0xFF00)
-    asked_of = (place_word(place, cell), begins, marks)
-    out, n = found
-    n, n_late = scan_kind(words, (first, n_lone, to_row, 0), asked_of, late, n_late, out, n)
-    paired = (first + n_lone, n_paired, to_row, to_row + n_paired)
-    return scan_kind(words, paired, asked_of, late, n_late, out, n)
-
-
-@lean_kernel
-def scan_kind(words, entries, asked, late, n_late, out, n):  # type: ignore[no-untyped-def]
-    """Scan a cell's lone or paired entries for a range; return n and n_late."""
-    first, n_entries, to_row, to_second = entries
-    limits, begins, marks = asked
+    column_byte = np.uint32(0 if place[0] >> shift == cell[1] else 0xFF)
+    row_byte = np.uint32(0 if place[1] >> shift == cell[2] else 0xFF00)
+    limits = place_word(place, cell)
     for i in range(0, n_entries, WIDTH):
-        touching = none_above(words, first + i, limits) & ((1 << min(WIDTH, n_entries - i)) - 1)
+        touching = none_above(words, first + i, limits) & low_bits(n_entries - i)
         inside = none_above(words, first + i, limits - ONES)
         while touching:
             k = lowest_bit(touching)
-            entry = first + i + k
             touching &= touching - 1
-            starts_here = (not begins[0] or words[entry] & begins[0]) and (not begins[1] or words[entry] & begins[1])
-            second = np.uint64(words[entry + to_second]) if to_second else np.uint64(0)
-            if not starts_here or (to_second and not has_bit(marks, second & _TERM)):
-                continue
-            row = np.uint64(words[entry + to_row])
-            doubts = (second & np.uint64(MANY)) << np.uint64(32)
+            box = words[first + i + k]
+            begins = (box & column_byte != 0 or column_byte == 0) and (box & row_byte != 0 or row_byte == 0)
+            row = row_of(words, (first, n_lone, n_paired), i + k, marks) if begins else _NO_ROW
             if (inside >> k) & 1 == 0:
-                doubts |= _UNSURE
-            out[n], late[n_late] = row, row | doubts
-            n, n_late = n + (doubts == 0), n_late + (doubts != 0)
+                row |= _UNSURE
+            if row <= _ROW:
+                out[n] = row
+                n += 1
+            elif row != _NO_ROW:
+                late[n_late] = row
+                n_late += 1
     return n, n_late
