@@ -16,6 +16,7 @@ REJECTS_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("reason", pa.string()), ("record", pa.string())]
 )
 """`record` is the row as it came, as JSON."""
+_NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
 class Fault(NamedTuple):
@@ -48,13 +49,15 @@ class Faults:
 
     def settle(self, table: pa.Table) -> pa.Table:
         """Raise the first fault, or return the rejects table."""
-        if self._faults and self._on_bad == "raise":
+        if not self._faults:
+            return _NO_REJECTS
+        if self._on_bad == "raise":
             row = min(self._faults)
             fault = self._faults[row]
             more = f" (and {len(self._faults) - 1} more bad rows)" if len(self._faults) > 1 else ""
             raise InvalidInput(fault.reason + more, row=row, column=fault.column)
         rows = sorted(self._faults)
-        records = table.take(pa.array(rows, pa.int64())).to_pylist() if rows else []
+        records = table.take(pa.array(rows, pa.int64())).to_pylist()
         return pa.table(
             [
                 pa.array(rows, pa.int64()),

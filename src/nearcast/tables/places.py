@@ -25,9 +25,11 @@ def boxes_of(table: pa.Table, space: Space, faults: Faults, elsewhere: np.ndarra
         for k, name in enumerate(BOX_COLUMNS):
             boxes[:, k] = _floats(table, name, faults)
     if point is not None:
-        is_point = np.asarray(np.isnan(boxes).all(axis=1))
-        pair = np.column_stack([_floats(table, name, faults) for name in point])
-        boxes[is_point] = np.tile(pair[is_point], 2)
+        is_point = np.asarray(np.isnan(boxes).all(axis=1)) if has_box else np.ones(table.num_rows, bool)
+        for k, name in enumerate(point):
+            values = _floats(table, name, faults)
+            boxes[:, k] = np.where(is_point, values, boxes[:, k])
+            boxes[:, k + 2] = np.where(is_point, values, boxes[:, k + 2])
     expected = np.zeros(table.num_rows, bool) if elsewhere is None else elsewhere
     _find_faults(boxes, is_point, point, (space, faults, expected))
     return boxes
