@@ -119,11 +119,8 @@ def test_a_machine_without_wide_vectors_packs_the_same() -> None:
     """Compiled for SSE2 alone, as Numba is told by its settings, in a process of its own."""
     program = """
 import numpy as np
-from nearcast.arrays.jit import kernel
-from nearcast.arrays.vector import *
-from nearcast.arrays.vector import _POSITIONS
 from nearcast.arrays import vector as v
-words, ok = np.random.default_rng(1).integers(0, 2**32, 16, np.uint32), 0
+words = np.random.default_rng(1).integers(0, 2**32, 16, np.uint32)
 for bits in range(256):
     got, wanted = np.zeros(8, np.uint32), np.zeros(8, np.uint32)
     v.store_packed(got, 0, words, bits & 7, bits); v.plain_store_packed(wanted, 0, words, bits & 7, bits)

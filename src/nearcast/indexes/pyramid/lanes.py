@@ -94,7 +94,7 @@ def code_in(step, shift, cell):  # type: ignore[no-untyped-def]
 
 @kernel
 def packed(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
-    """R of a row with these codes. The row of a place's codes from the other end is its Q: packed(x1, y1, x0, y0)."""
+    """R of a row whose edges have these codes; with the edges of each axis swapped, Q of a place."""
     return x0 | (y0 << 8) | ((_BEHIND - x1) << 16) | ((_BEHIND - y1) << 24)
 
 

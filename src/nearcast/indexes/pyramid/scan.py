@@ -46,8 +46,9 @@ _LINE = 16  # words of a cache line
 class Desks(NamedTuple):
     """Where messages are prepared, four at a time; made once a batch."""
 
-    lists: np.ndarray  # int64[4,room,3]  first and last+1 word of each list, and the message's place in its cell; or
-    # the cell and the place, before its list is known
+    # int64[4,room,3]  first and last+1 word of each list, and the message's place in its cell; or, before the list is
+    # known, the number of the cell, nothing, and the place
+    lists: np.ndarray
     places: np.ndarray  # int64[4,4]  the message's box, mapped
     counts: np.ndarray  # int64[4,4]  see below
 
