@@ -7,8 +7,8 @@ import bisect
 import numpy as np
 
 from nearcast.indexes.ap_tree import ApTree
-from nearcast.matching.aptree.entries import PIVOT, ROW, SECOND, THIRD, XMAX, XMIN, YMAX, YMIN
-from nearcast.matching.aptree.nodes import (
+from nearcast.indexes.ap_tree.entries import PIVOT, ROW, SECOND, THIRD, XMAX, XMIN, YMAX, YMIN
+from nearcast.indexes.ap_tree.nodes import (
     ACROSS,
     BY_PLACE,
     BY_WORDS,

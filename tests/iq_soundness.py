@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from nearcast.arrays.intmap import ABSENT
-from nearcast.matching.iqtree.chances import WHOLE
-from nearcast.matching.iqtree.filing import LISTS, LISTS_FREE
-from nearcast.matching.iqtree.tree import CellTree
-from nearcast.matching.postings import outward
-from nearcast.matching.quadtree.cells import FINEST
-from nearcast.matching.quadtree.nodes import GONE, LIMIT, N_FREE, NONE, ROOT, USED
+from nearcast.indexes.iq_tree.chances import WHOLE
+from nearcast.indexes.iq_tree.filing import LISTS, LISTS_FREE
+from nearcast.indexes.iq_tree.tree import CellTree
 from nearcast.matching.store import RowStore
+from nearcast.structures.postings import outward
+from nearcast.structures.quadtree.cells import FINEST
+from nearcast.structures.quadtree.nodes import GONE, LIMIT, N_FREE, NONE, ROOT, USED
 from quad_soundness import Cell, span_by_hand, walked
 
 

@@ -26,7 +26,7 @@ def processes() -> Iterator[Process]:
 
 def python_workers(own: list[Process]) -> list[Process]:
     """Those that Spark's daemon has forked."""
-    daemons = {each.pid for each in own if "nearcast.spark.daemon" in each.command}
+    daemons = {each.pid for each in own if "nearcast.spark.runtime.daemon" in each.command}
     return [each for each in own if each.parent in daemons]
 
 

@@ -7,13 +7,13 @@ from collections import Counter
 import numpy as np
 
 from nearcast.arrays.intmap import ABSENT
-from nearcast.matching.postings import outward
-from nearcast.matching.quadtree.cells import FINEST
-from nearcast.matching.quadtree.forest import QuadForest
-from nearcast.matching.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, Quad
-from nearcast.matching.quadtree.pivots import covers
-from nearcast.matching.quadtree.tree import PivotalQuadtree
+from nearcast.indexes.rq_tree.forest import QuadForest
 from nearcast.matching.store import RowStore
+from nearcast.structures.postings import outward
+from nearcast.structures.quadtree.cells import FINEST
+from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, Quad
+from nearcast.structures.quadtree.pivots import covers
+from nearcast.structures.quadtree.tree import PivotalQuadtree
 
 Cell = tuple[int, int, int]
 """Level, column, line."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def main(root: Path, master: str) -> None:
-    from nearcast.spark.session import open_session
-    from nearcast.spark.stream import run_stream
+    from nearcast.spark.runtime.session import open_session
+    from nearcast.spark.streaming.stream import run_stream
 
     session = open_session(master)
     paths = [str(root / name) for name in ("index", "incoming", "matches", "checkpoint")]

@@ -9,9 +9,9 @@ from nearcast.indexes.ir_tree import IrTree
 from nearcast.indexes.rt_plus_plus_tree import RtPlusPlusTree
 from nearcast.indexes.rt_plus_tree import RtPlusTree
 from nearcast.indexes.rt_tree import RtTree
-from nearcast.matching.rtree.node_lists import SINGLE, SIZE, ListArrays
-from nearcast.matching.rtree.nodes import LEAST, N_FREE, ROOT, USED, TreeArrays
-from nearcast.matching.rtree.tree_method import TreeMethod
+from nearcast.structures.rtree.node_lists import SINGLE, SIZE, ListArrays
+from nearcast.structures.rtree.nodes import LEAST, N_FREE, ROOT, USED, TreeArrays
+from nearcast.structures.rtree.tree_method import TreeMethod
 
 Paths = dict[int, list[int]]
 """For each row its ancestors, the leaf first and the root last."""

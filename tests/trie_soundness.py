@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.matching.postings import outward
 from nearcast.matching.store import RowStore
-from nearcast.matching.trie.nodes import CHILDREN_USED, N_FREE, NONE, ROOT, ROWS_USED, USED, TrieArrays
-from nearcast.matching.trie.token_order import token_sets
-from nearcast.matching.trie.trie import Trie
+from nearcast.structures.postings import outward
+from nearcast.structures.trie.nodes import CHILDREN_USED, N_FREE, NONE, ROOT, ROWS_USED, USED, TrieArrays
+from nearcast.structures.trie.token_order import token_sets
+from nearcast.structures.trie.trie import Trie
 
 
 def expect_sound_trie(trie: Trie, store: RowStore, rows: np.ndarray) -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.bench.agreement import Disagreement
-from nearcast.bench.corpus import MadeUp
-from nearcast.bench.figures import figures
-from nearcast.bench.results import Result
-from nearcast.bench.runner import Settings, filled_store, run_case, steps_of
-from nearcast.bench.subscriptions import draw_subscriptions, source_numbers
-from nearcast.bench.workload import Workload
+from nearcast.bench.reports.figures import figures
+from nearcast.bench.reports.results import Result
+from nearcast.bench.runs.agreement import Disagreement
+from nearcast.bench.runs.runner import Settings, filled_store, run_case, steps_of
+from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.workloads.subscriptions import draw_subscriptions, source_numbers
+from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.indexes.keyword_first import KeywordFirst
 

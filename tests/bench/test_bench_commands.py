@@ -7,7 +7,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from nearcast.bench.workload import PRESETS
+from nearcast.bench.workloads.workload import PRESETS
 from nearcast.cli.main import app
 
 RUN = ["bench", "run", "--methods", "brute,keyword-first", "--rounds", "1", "--budget", "0.05"]

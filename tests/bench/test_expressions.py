@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.bench.agreement import Disagreement
-from nearcast.bench.corpus import MadeUp, message_group
-from nearcast.bench.expressions import (
+from nearcast.bench.runs.agreement import Disagreement
+from nearcast.bench.runs.kinds import maker_over
+from nearcast.bench.runs.runner import Settings, default_methods, filled_store, run_case
+from nearcast.bench.workloads.corpus import MadeUp, message_group
+from nearcast.bench.workloads.expressions import (
     Shapes,
     clause_batch,
     clause_counts,
@@ -19,11 +21,9 @@ from nearcast.bench.expressions import (
     shapes_of,
     subscription_rows,
 )
-from nearcast.bench.kinds import maker_over
-from nearcast.bench.runner import Settings, default_methods, filled_store, run_case
-from nearcast.bench.subscriptions import draw_subscriptions, message_batch
-from nearcast.bench.tables import subscription_tables
-from nearcast.bench.workload import PRESETS, Workload
+from nearcast.bench.workloads.subscriptions import draw_subscriptions, message_batch
+from nearcast.bench.workloads.tables import subscription_tables
+from nearcast.bench.workloads.workload import PRESETS, Workload
 from nearcast.errors import InvalidInput
 from nearcast.indexes.keyword_first import KeywordFirst
 from nearcast.matching.intake import checked_messages

@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.bench.corpus import Drawn, MadeUp, message_group
-from nearcast.bench.draws import draw_table, stream_key, units, whole_numbers
-from nearcast.bench.places import ranges_around
-from nearcast.bench.subscriptions import (
+from nearcast.bench.workloads.corpus import Drawn, MadeUp, message_group
+from nearcast.bench.workloads.draws import draw_table, stream_key, units, whole_numbers
+from nearcast.bench.workloads.places import ranges_around
+from nearcast.bench.workloads.subscriptions import (
     draw_subscriptions,
     message_batch,
     row_batch,
     source_numbers,
     subscription_chunks,
 )
-from nearcast.bench.words import spelled, word_model
-from nearcast.bench.workload import GROUPS, PRESETS, Workload, find_workload, workload_of
+from nearcast.bench.workloads.words import spelled, word_model
+from nearcast.bench.workloads.workload import GROUPS, PRESETS, Workload, find_workload, workload_of
 from nearcast.errors import InvalidInput
 
 N = 300 if JIT_DISABLED else 5_000

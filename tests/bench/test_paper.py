@@ -7,12 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from nearcast.bench.paper_file import find_paper, paper_of, shipped_papers
-from nearcast.bench.paper_page import BEGIN, END
-from nearcast.bench.paper_plan import plan_of
-from nearcast.bench.paper_points import points_of
-from nearcast.bench.paper_result import run_paper
-from nearcast.bench.workload import read_toml
+from nearcast.bench.papers.file import find_paper, paper_of, shipped_papers
+from nearcast.bench.papers.page import BEGIN, END
+from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.points import points_of
+from nearcast.bench.papers.result import run_paper
+from nearcast.bench.workloads.workload import read_toml
 from nearcast.cli.main import app
 from nearcast.errors import InvalidInput
 

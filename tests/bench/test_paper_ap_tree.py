@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nearcast.bench.paper_claims import verdicts
-from nearcast.bench.paper_file import find_paper, paper_of
-from nearcast.bench.paper_plan import plan_of
-from nearcast.bench.paper_points import points_of
-from nearcast.bench.paper_result import run_paper
+from nearcast.bench.papers.claims import verdicts
+from nearcast.bench.papers.file import find_paper, paper_of
+from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.points import points_of
+from nearcast.bench.papers.result import run_paper
 from nearcast.errors import InvalidInput
 
 SCALE = 0.002

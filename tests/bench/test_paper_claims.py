@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from nearcast.bench.paper import Claim, Figure
-from nearcast.bench.paper_claims import values_text, verdicts
-from nearcast.bench.paper_page import holds_in_short
-from nearcast.bench.paper_plan import Part
-from nearcast.bench.paper_points import Point, mean_factor, points_of
+from nearcast.bench.papers.claims import values_text, verdicts
+from nearcast.bench.papers.page import holds_in_short
+from nearcast.bench.papers.paper import Claim, Figure
+from nearcast.bench.papers.plan import Part
+from nearcast.bench.papers.points import Point, mean_factor, points_of
 
 FIGURE = Figure("1", "by hand", measure="size", data=("d",), methods=("a", "b", "c"))
 

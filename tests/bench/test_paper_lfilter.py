@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nearcast.bench.paper_claims import verdicts
-from nearcast.bench.paper_file import find_paper
-from nearcast.bench.paper_plan import plan_of
-from nearcast.bench.paper_points import points_of
-from nearcast.bench.paper_result import run_paper
+from nearcast.bench.papers.claims import verdicts
+from nearcast.bench.papers.file import find_paper
+from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.points import points_of
+from nearcast.bench.papers.result import run_paper
 
 SCALE = 0.0005
 PAPER = find_paper("lfilter")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearcast.bench.agreement import Disagreement
-from nearcast.bench.corpus import MadeUp, message_group
-from nearcast.bench.kinds import names_of, rank_rows
-from nearcast.bench.mixed import INSERT, MESSAGE, REMOVE, MixedPlan, drawn_operations, run_mixed
-from nearcast.bench.runner import Settings, filled_store, known_methods, run_case, steps_of
-from nearcast.bench.subscriptions import message_batch
-from nearcast.bench.workload import Workload, group_name, group_of
+from nearcast.bench.runs.agreement import Disagreement
+from nearcast.bench.runs.kinds import names_of, rank_rows
+from nearcast.bench.runs.mixed import INSERT, MESSAGE, REMOVE, MixedPlan, drawn_operations, run_mixed
+from nearcast.bench.runs.runner import Settings, filled_store, known_methods, run_case, steps_of
+from nearcast.bench.workloads.corpus import MadeUp, message_group
+from nearcast.bench.workloads.subscriptions import message_batch
+from nearcast.bench.workloads.workload import Workload, group_name, group_of
 from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.indexes.keyword_first import KeywordFirst
 from nearcast.matching.intake import checked_messages

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from nearcast.bench.agreement import Disagreement, digest, require_agreement, sorted_hits
-from nearcast.bench.figures import figures
-from nearcast.bench.measure import median, messages_within, percentile, timed
-from nearcast.bench.picture import NoMatplotlib, save_picture
-from nearcast.bench.report import label_of, markdown_report, number, screen_report
-from nearcast.bench.results import Result, load_result, save_result
-from nearcast.bench.runner import Settings, default_methods, known_methods, run_case, steps_of
-from nearcast.bench.sweep import find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep, sweep_of
-from nearcast.bench.workload import Workload
+from nearcast.bench.reports.figures import figures
+from nearcast.bench.reports.picture import NoMatplotlib, save_picture
+from nearcast.bench.reports.report import label_of, markdown_report, number, screen_report
+from nearcast.bench.reports.results import Result, load_result, save_result
+from nearcast.bench.runs.agreement import Disagreement, digest, require_agreement, sorted_hits
+from nearcast.bench.runs.measure import median, messages_within, percentile, timed
+from nearcast.bench.runs.runner import Settings, default_methods, known_methods, run_case, steps_of
+from nearcast.bench.runs.sweep import find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep, sweep_of
+from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput, NearcastError, UnknownMethod
 from nearcast.indexes.brute import Brute
 from nearcast.matching.method import REGISTRY

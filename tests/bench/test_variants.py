@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nearcast.bench.figures import figures
-from nearcast.bench.results import Result
-from nearcast.bench.runner import Settings, known_methods, run_case
-from nearcast.bench.sweep import sweep_of
-from nearcast.bench.workload import Workload
+from nearcast.bench.reports.figures import figures
+from nearcast.bench.reports.results import Result
+from nearcast.bench.runs.runner import Settings, known_methods, run_case
+from nearcast.bench.runs.sweep import sweep_of
+from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput, UnknownMethod
 from nearcast.indexes.brute import Brute
 from nearcast.matching.checks.cases import empty

@@ -11,16 +11,16 @@ import pytest
 from rich.console import Console
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.bench import memory, runner, table_path
-from nearcast.bench.agreement import Disagreement
-from nearcast.bench.corpus import MadeUp
-from nearcast.bench.figures import figures
-from nearcast.bench.report import markdown_report, screen_report
-from nearcast.bench.results import Result, surroundings
-from nearcast.bench.runner import Settings, filled_store, run_case, steps_of
-from nearcast.bench.sweep import find_sweep, run_sweep, single_case
-from nearcast.bench.threads import TIMES_THE_MESSAGES
-from nearcast.bench.workload import Workload
+from nearcast.bench.reports.figures import figures
+from nearcast.bench.reports.report import markdown_report, screen_report
+from nearcast.bench.reports.results import Result, surroundings
+from nearcast.bench.runs import memory, runner, table_path
+from nearcast.bench.runs.agreement import Disagreement
+from nearcast.bench.runs.runner import Settings, filled_store, run_case, steps_of
+from nearcast.bench.runs.sweep import find_sweep, run_sweep, single_case
+from nearcast.bench.runs.threads import TIMES_THE_MESSAGES
+from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import Index
 from nearcast.matching.matcher import Matcher
 from nearcast.model import Found

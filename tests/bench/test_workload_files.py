@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.bench.corpus import MadeUp, message_group
-from nearcast.bench.runner import filled_store
-from nearcast.bench.subscriptions import draw_subscriptions, message_batch, row_batch
-from nearcast.bench.tables import message_tables, write_workload
-from nearcast.bench.texts import Texts, from_texts
-from nearcast.bench.workload import Workload
+from nearcast.bench.runs.runner import filled_store
+from nearcast.bench.workloads.corpus import MadeUp, message_group
+from nearcast.bench.workloads.subscriptions import draw_subscriptions, message_batch, row_batch
+from nearcast.bench.workloads.tables import message_tables, write_workload
+from nearcast.bench.workloads.texts import Texts, from_texts
+from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import build_index
 from nearcast.errors import InvalidInput
 from nearcast.matching.matcher import Matcher

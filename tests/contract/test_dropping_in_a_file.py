@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import nearcast
 import nearcast.indexes
-from nearcast.bench.runner import Settings, default_methods, run_case
-from nearcast.bench.workload import Workload
+from nearcast.bench.runs.runner import Settings, default_methods, run_case
+from nearcast.bench.workloads.workload import Workload
 from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods, methods_markdown
 from nearcast.matching.checks import CHECKS, failure_of, run_checks

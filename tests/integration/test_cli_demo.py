@@ -19,7 +19,7 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.cli import demo as demo_module
 from nearcast.cli.main import app
-from nearcast.cli.wishes import LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import LICENCE, WISHES, sample_messages, subscriptions_table
 from nearcast.tables import as_arrow
 
 SIZE = "20" if JIT_DISABLED else "500"
@@ -85,7 +85,7 @@ def test_people_see_deliveries_figures_and_the_licence(tmp_path: Path) -> None:
 
 
 def test_without_matplotlib_the_report_has_no_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "nearcast.cli.pictures", raising=False)
+    monkeypatch.delitem(sys.modules, "nearcast.demo.pictures", raising=False)
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -112,7 +112,7 @@ def test_the_same_subscriptions_are_drawn_each_time() -> None:
 
 
 def test_the_sample_is_small_and_carries_its_licence() -> None:
-    folder = Path(demo_module.__file__).parent / "sample"
+    folder = Path(demo_module.__file__).parents[1] / "demo" / "sample"
     assert sum(file.stat().st_size for file in folder.iterdir()) < 400_000
     assert LICENCE in (folder / "LICENCE.md").read_text()
     assert sample_messages().column_names == ["id", "text", "lon", "lat", "time"]

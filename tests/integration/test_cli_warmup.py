@@ -18,7 +18,7 @@ from nearcast.arrays import compile_turns
 from nearcast.cli.main import INTERRUPTED, app
 from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, longest_first, number_of_processes, warm_in_processes
 from nearcast.engine.warm_up import COMMON, parts_of
-from nearcast.spark.warm_up import PART
+from nearcast.spark.batch.warm_up import PART
 
 
 def workers() -> list[int]:

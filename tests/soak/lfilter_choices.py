@@ -14,13 +14,13 @@ import numpy as np
 from lfilter_clock import times_by_way, ways_weighed
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.bench.corpus import Corpus, MadeUp, message_group
-from nearcast.bench.runner import filled_store
-from nearcast.bench.subscriptions import message_batch
-from nearcast.bench.workload import GROUPS, PRESETS, Workload
+from nearcast.bench.runs.runner import filled_store
+from nearcast.bench.workloads.corpus import Corpus, MadeUp, message_group
+from nearcast.bench.workloads.subscriptions import message_batch
+from nearcast.bench.workloads.workload import GROUPS, PRESETS, Workload
 from nearcast.indexes.lfilter import LFilter
+from nearcast.indexes.lfilter.choice import BY_CELLS, BY_TRIE, WAYS
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.lfilter.choice import BY_CELLS, BY_TRIE, WAYS
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.variant import variant_of

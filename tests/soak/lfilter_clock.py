@@ -11,11 +11,11 @@ import numpy as np
 
 from nearcast.arrays.jit import intrinsic, ir, kernel, types
 from nearcast.indexes.lfilter import LFilter
-from nearcast.matching.lfilter.choice import CHEAPEST, WAYS
-from nearcast.matching.lfilter.prune import Both, both_of
-from nearcast.matching.lfilter.search import search, search_all
-from nearcast.matching.trie.probe import held_of
+from nearcast.indexes.lfilter.choice import CHEAPEST, WAYS
+from nearcast.indexes.lfilter.prune import Both, both_of
+from nearcast.indexes.lfilter.search import search, search_all
 from nearcast.model import MessageBatch
+from nearcast.structures.trie.probe import held_of
 
 ROUNDS = 15
 

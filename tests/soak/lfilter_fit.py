@@ -14,13 +14,13 @@ import numpy as np
 from lfilter_choices import built, messages_of, world
 from lfilter_clock import times_by_way
 
-from nearcast.bench.workload import GROUPS
+from nearcast.bench.workloads.workload import GROUPS
 from nearcast.indexes.lfilter import LFilter
-from nearcast.matching.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE
-from nearcast.matching.lfilter.costs import CELL, LEFT_SHARE, TOKEN, chance_of_term, cost_by_trie
-from nearcast.matching.lfilter.loads import LENGTHS, Loads
-from nearcast.matching.quadtree.search import visited_nodes
+from nearcast.indexes.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE
+from nearcast.indexes.lfilter.costs import CELL, LEFT_SHARE, TOKEN, chance_of_term, cost_by_trie
+from nearcast.indexes.lfilter.loads import LENGTHS, Loads
 from nearcast.model import MessageBatch
+from nearcast.structures.quadtree.search import visited_nodes
 
 NOISE_NS = 500.0  # what a time may be wrong by, whatever it is
 PIECES = {

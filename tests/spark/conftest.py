@@ -39,7 +39,7 @@ def _show_tests_to_workers() -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A session on two cores of this machine."""
-    from nearcast.spark.session import open_session
+    from nearcast.spark.runtime.session import open_session
 
     _show_tests_to_workers()
     os.environ.setdefault("NEARCAST_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # starts in half the time

@@ -13,8 +13,8 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from nearcast.spark import match
-from nearcast.spark.session import open_session
+from nearcast.spark.batch import match
+from nearcast.spark.runtime.session import open_session
 from spark.deadly_tasks import Deaths, match_pieces, match_shards
 
 

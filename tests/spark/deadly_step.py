@@ -1,6 +1,6 @@
 """A program: one step of a pipeline whose process dies, `kill -9`, when it is about to do a certain thing.
 
-    deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.spark.folders NewFolder.publish 2
+    deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.ingest.folders NewFolder.publish 2
 
 FOLDER holds `raw.jsonl`, which is ingested on Spark. `killed_in_a_child` needs no Spark to have a step killed.
 """
@@ -60,8 +60,8 @@ class _Items(list[Any]):
 
 
 def main(folder: Path, *point: str) -> None:
-    from nearcast.spark.ingest import ingest
-    from nearcast.spark.session import open_session
+    from nearcast.spark.batch.ingest import ingest
+    from nearcast.spark.runtime.session import open_session
 
     session = open_session("local[1]")
     die_at(point[0], point[1], int(point[2]))

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from nearcast.spark import ingest_part as ingest
-from nearcast.spark import match_task
-from nearcast.spark.ingest_part import Job, PartCounts
-from nearcast.spark.match_task import MatchJob
-from nearcast.spark.raw.sources import Part
+from nearcast.ingest import part as ingest
+from nearcast.ingest.part import Job, PartCounts
+from nearcast.ingest.sources import Part
+from nearcast.spark.batch import match_task
+from nearcast.spark.batch.match_task import MatchJob
 
 
 class Deaths(NamedTuple):

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nearcast as nc
-from nearcast.cli.wishes import sample_messages, subscriptions_table
-from nearcast.spark.build import build_sharded
-from nearcast.spark.match import match_batch
-from nearcast.spark.session import open_session
+from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.session import open_session
 
 
 def main(master: str, folder: Path) -> None:

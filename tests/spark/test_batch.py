@@ -13,11 +13,11 @@ import pytest
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli.wishes import sample_messages, subscriptions_table
-from nearcast.spark.build import build_sharded
-from nearcast.spark.match import match_batch
-from nearcast.spark.sharded import open_sharded
-from nearcast.spark.worker import match_everything
+from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
+from nearcast.sharding.sharded_index import open_sharded
+from nearcast.sharding.worker import match_everything
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
 from spark import shared_pages
 from spark.balance import read_real
 from spark.drawn_tables import drawn
@@ -93,8 +93,8 @@ def test_the_first_row_of_an_id_stands_and_the_others_are_rejected(
     spark: Any, tmp_path: Path, monkeypatch: Any, most_here: int
 ) -> None:
     """Also over tasks, and whether the driver or Spark compares the ids."""
-    monkeypatch.setattr("nearcast.spark.late_rows.MOST_IDS_HERE", most_here)
-    monkeypatch.setattr("nearcast.spark.late_rows._ROWS_PER_TASK", 16)
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids.MOST_IDS_HERE", most_here)
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids._ROWS_PER_TASK", 16)
     table = nasty_subscriptions(5, 60)
     first = table.slice(0, 50)
     repeated = first.slice(0, 7).set_column(0, "id", first["id"].slice(40, 7))

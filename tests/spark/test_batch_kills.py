@@ -15,9 +15,9 @@ import pytest
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli.wishes import sample_messages, subscriptions_table
-from nearcast.spark.build import build_sharded
-from nearcast.spark.match import match_batch
+from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="a cluster of plain Python takes minutes")
 

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import nearcast as nc
-from nearcast.bench.spark_join import plain_join
-from nearcast.bench.spark_rates import against_join, write_data
-from nearcast.bench.workload import find_workload
+from nearcast.bench.spark_runs.join import plain_join
+from nearcast.bench.spark_runs.rates import against_join, write_data
+from nearcast.bench.workloads.workload import find_workload
 from nearcast.cli.main import app
 from nearcast.errors import NearcastError
 
@@ -45,7 +45,7 @@ def test_a_different_answer_ends_the_run(
         Path(out).mkdir()
         pq.write_table(pa.table({"message": pa.array([-1]), "subscription": pa.array([-1])}), f"{out}/part.parquet")
 
-    monkeypatch.setattr("nearcast.bench.spark_rates.plain_join", wrong)
+    monkeypatch.setattr("nearcast.bench.spark_runs.rates.plain_join", wrong)
     with pytest.raises(NearcastError, match="different pairs"):
         against_join(spark, data, 1, 1)
 

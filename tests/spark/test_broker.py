@@ -17,12 +17,12 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.build import build_sharded
-from nearcast.spark.committed import read_stream_rejects
-from nearcast.spark.failures import patiently
-from nearcast.spark.redis_source import RedisReader, split
-from nearcast.spark.stream import _Batches, run_stream
-from nearcast.spark.values import encoded
+from nearcast.ingest.broker_values import encoded
+from nearcast.sharding.live.committed_table import read_stream_rejects
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.runtime.failures import patiently
+from nearcast.spark.streaming.redis_source import RedisReader, split
+from nearcast.spark.streaming.stream import _Batches, run_stream
 from stream_world import World, delivered, put
 
 

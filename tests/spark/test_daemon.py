@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearcast.spark.daemon import frozen_after
+from nearcast.spark.runtime.daemon import frozen_after
 
 
 @pytest.fixture(autouse=True)

@@ -18,17 +18,17 @@ import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.spark import ingest as ingest_module
-from nearcast.spark import ingest_part as ingest_part_module
-from nearcast.spark.ingest import IngestOptions, _understood, ingest, read_counts
-from nearcast.spark.ingest_part import Job, ingest_part
-from nearcast.spark.raw.sources import Part, whole
-from nearcast.spark.repeats import drop_rows
+from nearcast.ingest import part as ingest_part_module
+from nearcast.ingest.part import Job, ingest_part
+from nearcast.ingest.sources import Part, whole
+from nearcast.spark.batch import ingest as ingest_module
+from nearcast.spark.batch.ingest import IngestOptions, _understood, ingest, read_counts
+from nearcast.spark.batch.repeated_ids import drop_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-SAMPLE = str(resources.files("nearcast.cli") / "sample" / "calgary_traffic_2024.csv.gz")
+SAMPLE = str(resources.files("nearcast.demo") / "sample" / "calgary_traffic_2024.csv.gz")
 NAMES = ("id", "text", "lon", "lat", "time")
 CELLS: dict[str, list[Any]] = {
     "id": [None, "x", "1.5", "99999999999999999999"],

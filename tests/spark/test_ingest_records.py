@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.ingest_part import reason_kind
-from nearcast.spark.raw import csv_records, lines
-from nearcast.spark.raw.csv_records import CsvDialect, csv_blocks
-from nearcast.spark.raw.json_records import json_blocks
-from nearcast.spark.raw.lines import survey
-from nearcast.spark.raw.mapping import Columns, resolved
-from nearcast.spark.raw.parquet_records import parquet_blocks
-from nearcast.spark.raw.records import Block, BrokenFile
-from nearcast.spark.raw.sources import Source, Split, find_sources, ranges_of, row_group_splits
+from nearcast.ingest import csv_records, lines
+from nearcast.ingest.csv_records import CsvDialect, csv_blocks
+from nearcast.ingest.json_records import json_blocks
+from nearcast.ingest.lines import survey
+from nearcast.ingest.mapping import Columns, resolved
+from nearcast.ingest.parquet_records import parquet_blocks
+from nearcast.ingest.part import reason_kind
+from nearcast.ingest.records import Block, BrokenFile
+from nearcast.ingest.sources import Source, Split, find_sources, ranges_of, row_group_splits
 
 COLUMNS = Columns("messages", {name: (name,) for name in ("id", "text", "x", "y")}, frozenset({"id", "text", "x", "y"}))
 

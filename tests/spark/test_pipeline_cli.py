@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli import demo_pipeline
 from nearcast.cli.main import app
-from nearcast.cli.wishes import GONE, LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.demo import pipeline as demo_pipeline
+from nearcast.demo.demo_subscriptions import GONE, LICENCE, WISHES, sample_messages, subscriptions_table
 from nearcast.tables import as_arrow
 
 N_DRAWN = "20" if JIT_DISABLED else "300"

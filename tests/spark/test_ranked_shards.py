@@ -16,16 +16,16 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.geo.space import LONLAT
-from nearcast.spark.build import build_sharded
-from nearcast.spark.match import match_batch
-from nearcast.spark.one_process import OneProcess
-from nearcast.spark.plan import make_router
-from nearcast.spark.router import Router, hashes_of
-from nearcast.spark.sharded import index_weights, open_sharded
-from nearcast.spark.weights import given_weights
-from nearcast.spark.word_codes import SPREAD_OVER_ALL, code_of_span, file_words
-from nearcast.spark.word_plan import shards_for
-from nearcast.spark.worker import match_everything
+from nearcast.sharding.planning.keyword_placement import shards_for
+from nearcast.sharding.planning.plan import make_router
+from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, code_of_span, file_words
+from nearcast.sharding.routing.router import Router, hashes_of
+from nearcast.sharding.sharded_index import index_weights, open_sharded
+from nearcast.sharding.weights import given_weights
+from nearcast.sharding.worker import match_everything
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.one_process import OneProcess
 from nearcast.tables import Dialect
 from nearcast.text.vocabulary import Vocabulary
 from spark.balance import read_real
@@ -128,7 +128,9 @@ def test_a_word_gets_no_more_shards_than_it_needs(
 def test_wherever_words_are_placed_the_library_is_equalled_bit_for_bit(
     tmp_path: Path, monkeypatch: Any, n_shards: int
 ) -> None:
-    monkeypatch.setattr("nearcast.spark.plan.with_words", lambda router, sample: random_codes(router, n_shards))
+    monkeypatch.setattr(
+        "nearcast.sharding.planning.plan.with_words", lambda router, sample: random_codes(router, n_shards)
+    )
     subscriptions, messages = ranked_subscriptions(n_shards, SIZES[0]), nasty_messages(n_shards, SIZES[1])
     assert_equals_the_library(tmp_path, (subscriptions, messages), n_shards)
 
@@ -176,7 +178,7 @@ def test_rows_that_need_their_words_and_place_are_not_everywhere() -> None:
 def test_both_layouts_equal_the_library_bit_for_bit(
     tmp_path: Path, monkeypatch: Any, n_shards: int, weighted: bool
 ) -> None:
-    monkeypatch.setattr("nearcast.spark.late_rows._ROWS_PER_TASK", 64)
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids._ROWS_PER_TASK", 64)
     subscriptions, messages = ranked_subscriptions(n_shards, 2 * SIZES[0]), nasty_messages(n_shards, SIZES[1])
     paths = written(tmp_path, subscriptions=subscriptions, messages=messages)
     weights = random_weights(n_shards) if weighted else None
@@ -211,7 +213,7 @@ def test_a_shard_without_ranked_ones_and_messages_without_matches_have_the_colum
 
 
 def test_weights_are_those_of_the_whole_table_and_kept_for_what_comes_later(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("nearcast.spark.late_rows._ROWS_PER_TASK", 16)
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids._ROWS_PER_TASK", 16)
     table = ranked_subscriptions(5, SIZES[0])
     (path,) = written(tmp_path, subscriptions=table)
     weights = index_weights(build_sharded(OneProcess(), path, str(tmp_path / "index"), shards=3))

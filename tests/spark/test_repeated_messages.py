@@ -13,10 +13,10 @@ import pytest
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.spark.build import build_sharded
-from nearcast.spark.late_rows import open_source
-from nearcast.spark.match import match_batch
-from nearcast.spark.one_process import OneProcess
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.duplicate_ids import open_source
+from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.one_process import OneProcess
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
 
 N_GOOD = 40 if JIT_DISABLED else 120
@@ -48,7 +48,7 @@ def test_what_the_library_rejects_in_one_table_is_rejected_over_all_tasks(
     tmp_path: Path, monkeypatch: Any, index: str, layout: Any, most_here: int
 ) -> None:
     """Whether the driver or Spark compares the ids."""
-    monkeypatch.setattr("nearcast.spark.late_rows.MOST_IDS_HERE", most_here)
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids.MOST_IDS_HERE", most_here)
     (tmp_path / "messages").mkdir()
     table = repeating(tmp_path / "messages")
     out = tmp_path / "out"
@@ -67,7 +67,7 @@ def test_what_the_library_rejects_in_one_table_is_rejected_over_all_tasks(
 
 def test_a_table_that_ingest_wrote_is_not_read_for_its_ids(tmp_path: Path, monkeypatch: Any) -> None:
     looked: list[str] = []
-    monkeypatch.setattr("nearcast.spark.late_rows._has_repeats", lambda table: bool(looked.append(table)))
+    monkeypatch.setattr("nearcast.spark.batch.duplicate_ids._has_repeats", lambda table: bool(looked.append(table)))
     pq.write_table(pa.table({"id": [3, 1, 2]}), tmp_path / "part-0.parquet")
     (tmp_path / "_counts.json").write_text(json.dumps({"kind": "messages", "read": 5, "accepted": 3}))
     assert open_source(OneProcess(), str(tmp_path), tmp_path / ".late-1").n_rows == 3

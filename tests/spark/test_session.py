@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from nearcast.errors import MissingPart
-from nearcast.spark import java
-from nearcast.spark.progress import Tasks, watched
-from nearcast.spark.session import cores_of, is_local, open_session, running_session
+from nearcast.spark.runtime import java
+from nearcast.spark.runtime.progress import Tasks, watched
+from nearcast.spark.runtime.session import cores_of, is_local, open_session, running_session
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -17,16 +17,16 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.engine.index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
-from nearcast.spark.build import build_sharded
-from nearcast.spark.copies import first_common
-from nearcast.spark.cuts import best_cut
-from nearcast.spark.match import match_batch
-from nearcast.spark.one_process import OneProcess
-from nearcast.spark.plan import make_router
-from nearcast.spark.router import Router
-from nearcast.spark.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
-from nearcast.spark.sharded import forget_old, open_sharded
-from nearcast.spark.worker import match_everything, match_table, route_table
+from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
+from nearcast.sharding.planning.cuts import best_cut
+from nearcast.sharding.planning.plan import make_router
+from nearcast.sharding.routing.replicas import first_common
+from nearcast.sharding.routing.router import Router
+from nearcast.sharding.sharded_index import forget_old, open_sharded
+from nearcast.sharding.worker import match_everything, match_table, route_table
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.one_process import OneProcess
 from nearcast.tables import Dialect
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
 
@@ -206,7 +206,7 @@ def test_tables_come_in_pieces_and_small_pieces_go_together(tmp_path: Path) -> N
 
 
 def test_long_texts_make_small_tasks(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("nearcast.spark.row_groups.MOST_BYTES", 10_000)
+    monkeypatch.setattr("nearcast.ingest.row_groups.MOST_BYTES", 10_000)
     texts = [f"{k:05d}" * 200 for k in range(100)]
     pq.write_table(pa.table({"id": np.arange(100), "text": texts}), tmp_path / "a.parquet", use_dictionary=False)
     tasks = in_tasks(pieces_of(str(tmp_path), 1_000), 1_000)
@@ -274,7 +274,7 @@ def test_a_new_build_becomes_current_in_one_step_and_a_failed_one_leaves_nothing
     first = build_sharded(OneProcess(), paths[0], index, shards=1, method="pyramid")
     second = build_sharded(OneProcess(), paths[0], index, shards=2, method="pyramid")
     assert open_sharded(index).path == second.path != first.path
-    monkeypatch.setattr("nearcast.spark.build.build_shard", lambda *args: 1 / 0)
+    monkeypatch.setattr("nearcast.spark.batch.build.build_shard", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         build_sharded(OneProcess(), paths[0], index, shards=2)
     assert open_sharded(index).path == second.path and not list((tmp_path / "index" / "versions").glob("unfinished*"))

@@ -9,11 +9,11 @@ import zipfile
 from pathlib import Path
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.spark.shipped_package import package_as_zip
+from nearcast.spark.runtime.shipped_package import package_as_zip
 
 ASKED = """
-import nearcast, nearcast.spark.match_task, numpy
-from nearcast.spark.copies import first_common
+import nearcast, nearcast.spark.batch.match_task, numpy
+from nearcast.sharding.routing.replicas import first_common
 first_common(numpy.arange(3), numpy.arange(2, 5))
 print(nearcast.__file__)
 """

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.spark import areas, copies, loads, merging, rank_routes, visits, word_codes, word_plan, worded
-from nearcast.spark.warm_up import warm_up_pipeline
+from nearcast.sharding import merging
+from nearcast.sharding.planning import keyword_placement as word_plan
+from nearcast.sharding.planning import keyword_routing as worded
+from nearcast.sharding.planning import loads
+from nearcast.sharding.routing import areas, rank_routes, visits
+from nearcast.sharding.routing import keyword_shards as word_codes
+from nearcast.sharding.routing import replicas as copies
+from nearcast.spark.batch.warm_up import warm_up_pipeline
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="there is nothing to compile")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.spark.java import find_java
+from nearcast.spark.runtime.java import find_java
 
 pytestmark = pytest.mark.slow
 

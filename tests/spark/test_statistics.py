@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nearcast.spark.ingest import ingest
-from nearcast.spark.report import _pictures, write_report
-from nearcast.spark.statistics import statistics
-from nearcast.spark.vocabulary import build_vocabulary
+from nearcast.ingest.reports.table_report import _pictures, write_report
+from nearcast.spark.batch.ingest import ingest
+from nearcast.spark.batch.statistics import statistics
+from nearcast.spark.batch.vocabulary import build_vocabulary
 
-SAMPLE = str(resources.files("nearcast.cli") / "sample" / "calgary_traffic_2024.csv.gz")
+SAMPLE = str(resources.files("nearcast.demo") / "sample" / "calgary_traffic_2024.csv.gz")
 
 
 def test_the_sample_s_statistics_add_up_and_make_a_page(spark: Any, tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_report_without_messages_or_pictures_says_so(tmp_path: Path, monkeypat
     write_report(tmp_path / "report.html", {"messages": 0, "ingest": None})
     assert "There are no messages" in (tmp_path / "report.html").read_text()
     monkeypatch.setitem(sys.modules, "matplotlib.colors", None)  # as if it were not installed
-    monkeypatch.delitem(sys.modules, "nearcast.spark.pictures", raising=False)
+    monkeypatch.delitem(sys.modules, "nearcast.ingest.reports.pictures", raising=False)
     assert _pictures({}) == ["<p>Pictures need matplotlib: pip install 'nearcast[pictures]'.</p>"]
 
 

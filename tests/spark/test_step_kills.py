@@ -18,12 +18,12 @@ import pytest
 
 import nearcast as nc
 from nearcast.errors import NearcastError
-from nearcast.spark.build import build_sharded
-from nearcast.spark.failures import plain_failures
-from nearcast.spark.ingest import IngestOptions, ingest
-from nearcast.spark.one_process import OneProcess
-from nearcast.spark.sharded import Sharded, open_sharded
-from nearcast.spark.worker import match_everything
+from nearcast.sharding.sharded_index import Sharded, open_sharded
+from nearcast.sharding.worker import match_everything
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.ingest import IngestOptions, ingest
+from nearcast.spark.runtime.failures import plain_failures
+from nearcast.spark.runtime.one_process import OneProcess
 from spark import deadly_step
 from spark.deadly_step import NoSpark
 from spark.deadly_tasks import Deaths, ingest_part
@@ -31,11 +31,11 @@ from spark.nasty_tables import nasty_messages
 from spark.ranked_tables import ranked_subscriptions
 
 POINTS = [
-    ("nearcast.spark.build", "counted_weights", 1),
-    ("nearcast.spark.build", "build_shard", 2),  # one shard is written, another is not
-    ("nearcast.spark.build", "_manifest", 1),  # all are
-    ("nearcast.spark.sharded", "write_whole", 1),  # of publishing: before the manifest,
-    ("nearcast.spark.sharded", "write_whole", 2),  # and when the version has its name but is not yet current
+    ("nearcast.spark.batch.build", "counted_weights", 1),
+    ("nearcast.spark.batch.build", "build_shard", 2),  # one shard is written, another is not
+    ("nearcast.spark.batch.build", "_manifest", 1),  # all are
+    ("nearcast.sharding.sharded_index", "write_whole", 1),  # of publishing: before the manifest,
+    ("nearcast.sharding.sharded_index", "write_whole", 2),  # and when the version has its name but is not yet current
 ]
 
 
@@ -109,7 +109,7 @@ def test_an_ingest_whose_worker_is_killed_leaves_nothing_and_can_be_run_again(
     spark: Any, raw: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("nearcast.spark.ingest.ingest_part", partial(ingest_part, Deaths(str(raw), "worker", 1)))
+        patch.setattr("nearcast.spark.batch.ingest.ingest_part", partial(ingest_part, Deaths(str(raw), "worker", 1)))
         with pytest.raises(NearcastError):
             ingested(spark, raw)
     assert (raw / "worker").exists() and not (raw / "messages").exists() and not (raw / "rejects").exists()
@@ -132,7 +132,7 @@ def killed_child(folder: Path) -> bool:
     )
 
 
-BETWEEN = ("nearcast.spark.folders", "NewFolder.publish", 2)
+BETWEEN = ("nearcast.ingest.folders", "NewFolder.publish", 2)
 
 
 @pytest.mark.parametrize("killed", [killed_child, pytest.param(killed_driver, marks=pytest.mark.slow)])

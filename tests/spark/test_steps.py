@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
-from nearcast.spark.failures import plain, plain_failures
-from nearcast.spark.pipeline import Raw, stages
-from nearcast.spark.pipeline_file import read_pipeline
-from nearcast.spark.steps import Done, Step, files_of, record_of, run_step
+from nearcast.spark.pipeline.pipeline import Raw, stages
+from nearcast.spark.pipeline.pipeline_file import read_pipeline
+from nearcast.spark.pipeline.steps import Done, Step, files_of, record_of, run_step
+from nearcast.spark.runtime.failures import plain, plain_failures
 
 
 class Copy:

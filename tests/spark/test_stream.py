@@ -14,11 +14,11 @@ import pytest
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli.wishes import changes_table, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import changes_table, sample_messages, subscriptions_table
 from nearcast.errors import InvalidInput, MissingPart
-from nearcast.spark.build import build_sharded
-from nearcast.spark.committed import read_stream_rejects
-from nearcast.spark.stream import run_stream
+from nearcast.sharding.live.committed_table import read_stream_rejects
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.streaming.stream import run_stream
 from stream_world import COLUMNS, IN_ORDER, World, delivered, put, scored, weights_of
 
 

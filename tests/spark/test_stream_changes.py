@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.geo.space import LONLAT
-from nearcast.spark.changes import changes_of, find_change_files, joined, read_change_files
-from nearcast.spark.delta import NO_DELTA, applied, is_among, load_delta, open_delta, save_delta, since
-from nearcast.spark.tidy import SUBSCRIPTIONS_SCHEMA
-from nearcast.spark.weights import Weights, given_weights
+from nearcast.sharding.live.changes import changes_of, find_change_files, joined, read_change_files
+from nearcast.sharding.live.delta import NO_DELTA, applied, is_among, load_delta, open_delta, save_delta, since
+from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
+from nearcast.sharding.weights import Weights, given_weights
 from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
 from stream_world import World, put

@@ -21,8 +21,8 @@ import pytest
 import stream_driver
 from live_processes import Process, descendants, processes, python_workers
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.spark.build import build_sharded
-from nearcast.spark.stream import run_stream
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.streaming.stream import run_stream
 from stream_world import IN_ORDER, World, delivered, expected, put, weights_of
 
 MASTER = "local-cluster[2,1,1024]"

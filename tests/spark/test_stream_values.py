@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.spark.values import decoded, encoded
+from nearcast.ingest.broker_values import decoded, encoded
 
 
 def batch_of(*values: bytes | None) -> pa.RecordBatch:

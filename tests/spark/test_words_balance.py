@@ -11,7 +11,7 @@ import pytest
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.geo.space import LONLAT
-from nearcast.spark.plan import make_router
+from nearcast.sharding.planning.plan import make_router
 from nearcast.tables import Dialect
 from spark.balance import FILES, MOST_UNEVEN, N_MESSAGES, reach_of, read_real, shuffled, work_of
 from spark.drawn_tables import drawn

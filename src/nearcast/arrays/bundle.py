@@ -91,7 +91,7 @@ def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
         raise ForeignVersion(f"{file} is {found[0]} version {found[1]}; this release reads {name} version {version}")
     if not sound:
         raise CorruptFile(f"{file} does not match its checksum; restore or rebuild {folder}")
-    return manifest  # type: ignore[no-any-return]
+    return manifest
 
 
 def write_whole(file: Path, content: bytes) -> None:

@@ -20,7 +20,7 @@ def grown(array: np.ndarray, needed: int, fill: float | None = None) -> np.ndarr
 
 
 @kernel
-def with_room(out, used, extra):  # type: ignore[no-untyped-def]
+def with_room(out, used, extra):
     """`out` itself if `extra` more values fit behind the first `used`, else a copy of twice the size. For use in
     kernels.
     """

@@ -83,7 +83,7 @@ def _empty(capacity: int) -> IntMapArrays:
 
 
 @kernel
-def home_slot(key, mask):  # type: ignore[no-untyped-def]
+def home_slot(key, mask):
     """Where a key would like to live. The mixer spreads ids in arithmetic progression too."""
     mixed = np.uint64(key)
     mixed = (mixed ^ (mixed >> _S1)) * _C1
@@ -92,7 +92,7 @@ def home_slot(key, mask):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_slot(table, key):  # type: ignore[no-untyped-def]
+def find_slot(table, key):
     """The slot that holds `key`, or else the empty slot where it would go."""
     mask = len(table.keys) - 1
     slot = home_slot(key, mask)
@@ -102,19 +102,19 @@ def find_slot(table, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find(table, key):  # type: ignore[no-untyped-def]
+def find(table, key):
     """The value of `key`, or ABSENT."""
     return table.values[find_slot(table, key)]
 
 
 @kernel
-def get_all(table, keys, out):  # type: ignore[no-untyped-def]
+def get_all(table, keys, out):
     for i in range(len(keys)):
         out[i] = find(table, keys[i])
 
 
 @kernel
-def put_one(table, key, value):  # type: ignore[no-untyped-def]
+def put_one(table, key, value):
     """Set one key; return 1 if it is new. The caller has made room."""
     slot = find_slot(table, key)
     new = 1 if table.values[slot] == ABSENT else 0
@@ -124,7 +124,7 @@ def put_one(table, key, value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def put_all(table, keys, values):  # type: ignore[no-untyped-def]
+def put_all(table, keys, values):
     added = 0
     for i in range(len(keys)):
         added += put_one(table, keys[i], values[i])
@@ -132,7 +132,7 @@ def put_all(table, keys, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove_one(table, key):  # type: ignore[no-untyped-def]
+def remove_one(table, key):
     """Forget one key and close the gap behind it; return 1 if it was there."""
     mask = len(table.keys) - 1
     gap = find_slot(table, key)
@@ -152,7 +152,7 @@ def remove_one(table, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_up(table, key):  # type: ignore[no-untyped-def]
+def count_up(table, key):
     """One more of a key that is counted; return 1 if it is the first. The caller has made room."""
     slot = find_slot(table, key)
     new = 1 if table.values[slot] == ABSENT else 0
@@ -162,7 +162,7 @@ def count_up(table, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_down(table, key):  # type: ignore[no-untyped-def]
+def count_down(table, key):
     """One less of a key that is counted, which is forgotten with the last; return 1 if that was it."""
     slot = find_slot(table, key)
     if table.values[slot] > 1:
@@ -172,7 +172,7 @@ def count_down(table, key):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def remove_all(table, keys):  # type: ignore[no-untyped-def]
+def remove_all(table, keys):
     removed = 0
     for i in range(len(keys)):
         removed += remove_one(table, keys[i])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -60,7 +60,7 @@ def _compiled(function: F, inline: str = "never", **more: Any) -> F:
     theirs = numba.config.CACHE_LOCATOR_CLASSES
     numba.config.CACHE_LOCATOR_CLASSES = f"{KernelLocator.__module__}.{KernelLocator.__qualname__}"
     try:
-        return numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline, **more)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline, **more)(function)
     finally:
         numba.config.CACHE_LOCATOR_CLASSES = theirs
 
@@ -73,7 +73,7 @@ def _without_arrays(function: F) -> F:
         assert not any(isinstance(each, np.ndarray | tuple) for each in given), f"{function.__name__} returns an array"
         return result
 
-    return run  # type: ignore[return-value]
+    return cast(F, run)
 
 
 def _plain(function: F) -> F:
@@ -82,4 +82,4 @@ def _plain(function: F) -> F:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             return function(*args)
 
-    return run  # type: ignore[return-value]
+    return cast(F, run)

@@ -16,7 +16,7 @@ _FEW_BITS, _MANY_BITS = 8, 12
 
 
 @kernel
-def sort_rows(rows, scratch, counts):  # type: ignore[no-untyped-def]
+def sort_rows(rows, scratch, counts):
     """Sort non-negative int32 numbers. `scratch` has as much room, `counts` 2^_MANY_BITS + 1."""
     if len(rows) <= _FEWEST:
         sort_in_place(rows, 0, len(rows))
@@ -36,7 +36,7 @@ def sort_rows(rows, scratch, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _by_digit(source, target, shift, bits, counts):  # type: ignore[no-untyped-def]
+def _by_digit(source, target, shift, bits, counts):
     """Stable: numbers with equal digits keep their order."""
     mask = (1 << bits) - 1
     counts[: mask + 2] = 0
@@ -51,7 +51,7 @@ def _by_digit(source, target, shift, bits, counts):  # type: ignore[no-untyped-d
 
 
 @kernel
-def sort_each(rows, starts):  # type: ignore[no-untyped-def]
+def sort_each(rows, starts):
     """Sort each run of a ragged array of row numbers."""
     longest = 0
     for m in range(len(starts) - 1):

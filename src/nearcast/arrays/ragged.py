@@ -31,7 +31,7 @@ def take(values: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[np.n
 
 
 @kernel
-def _take(values, starts, rows, new_starts, out):  # type: ignore[no-untyped-def]
+def _take(values, starts, rows, new_starts, out):
     for i in range(len(rows)):
         source = starts[rows[i]]
         target = new_starts[i]
@@ -48,7 +48,7 @@ def sorted_sets(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @kernel
-def _sorted_sets(values, starts, out, new_starts):  # type: ignore[no-untyped-def]
+def _sorted_sets(values, starts, out, new_starts):
     n = 0
     new_starts[0] = 0
     for row in range(len(starts) - 1):
@@ -64,7 +64,7 @@ def _sorted_sets(values, starts, out, new_starts):  # type: ignore[no-untyped-de
 
 
 @kernel
-def sort_in_place(values, first, stop):  # type: ignore[no-untyped-def]
+def sort_in_place(values, first, stop):
     """Sort values[first:stop]. Insertion sort up to 24: most rows have under 20 terms, where it takes half
     the time of a library call.
     """
@@ -81,7 +81,7 @@ def sort_in_place(values, first, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def drop_repeats(values, first, stop):  # type: ignore[no-untyped-def]
+def drop_repeats(values, first, stop):
     """Keep one of each run of equals in the sorted values[first:stop]; return the new stop."""
     n = first
     for k in range(first, stop):

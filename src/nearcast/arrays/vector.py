@@ -84,9 +84,9 @@ else:
         """Eight bytes as eight words."""
         return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _none_above(typingctx, words, start, limits):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _none_above(typingctx, words, start, limits):
+        def generate(context, builder, signature, args):
             loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
             beyond = builder.module.declare_intrinsic("llvm.usub.sat.v32i8", [], ir.FunctionType(_BYTES, [_BYTES] * 2))
             limits = builder.bitcast(_splat(builder, builder.trunc(args[2], _WORD)), _BYTES)
@@ -96,23 +96,23 @@ else:
 
         return types.int64(words, types.int64, types.int64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _lowest_bit(typingctx, bits):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _lowest_bit(typingctx, bits):
+        def generate(context, builder, signature, args):
             return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
         return types.int64(types.int64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _count_bits(typingctx, bits):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _count_bits(typingctx, bits):
+        def generate(context, builder, signature, args):
             return builder.ctpop(args[0])
 
         return types.int64(types.int64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _store_packed(typingctx, array, at, words, first, positions):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _store_packed(typingctx, array, at, words, first, positions):
+        def generate(context, builder, signature, args):
             source = _address(context, builder, signature.args[2], args[2], args[3])
             target = _address(context, builder, signature.args[0], args[0], args[1])
             positions = _positions(builder, args[4])
@@ -129,18 +129,18 @@ else:
 
         return types.void(array, types.int64, words, types.int64, types.uint64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _store_positions(typingctx, array, at, positions, summand):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _store_positions(typingctx, array, at, positions, summand):
+        def generate(context, builder, signature, args):
             sums = builder.add(_positions(builder, args[2]), _splat(builder, builder.trunc(args[3], _WORD)))
             _stored(builder, sums, _address(context, builder, signature.args[0], args[0], args[1]))
             return context.get_dummy_value()
 
         return types.void(array, types.int64, types.uint64, types.int64), generate
 
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _prefetch(typingctx, array, at):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    @intrinsic
+    def _prefetch(typingctx, array, at):
+        def generate(context, builder, signature, args):
             byte = ir.IntType(8).as_pointer()
             address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), byte)
             declared = builder.module.declare_intrinsic(
@@ -153,25 +153,25 @@ else:
         return types.void(array, types.int64), generate
 
     @kernel
-    def none_above(words, start, limits):  # type: ignore[no-untyped-def]
+    def none_above(words, start, limits):
         return _none_above(words, start, limits)
 
     @kernel
-    def lowest_bit(bits):  # type: ignore[no-untyped-def]
+    def lowest_bit(bits):
         return _lowest_bit(bits)
 
     @kernel
-    def count_bits(bits):  # type: ignore[no-untyped-def]
+    def count_bits(bits):
         return _count_bits(bits)
 
     @kernel
-    def store_packed(array, at, words, first, bits):  # type: ignore[no-untyped-def]
+    def store_packed(array, at, words, first, bits):
         _store_packed(array, at, words, first, _POSITIONS[bits])
 
     @kernel
-    def store_positions(array, at, bits, summand):  # type: ignore[no-untyped-def]
+    def store_positions(array, at, bits, summand):
         _store_positions(array, at, _POSITIONS[bits], summand)
 
     @kernel
-    def prefetch(array, at):  # type: ignore[no-untyped-def]
+    def prefetch(array, at):
         _prefetch(array, at)

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from nearcast.cli.console import note, progress, show, working
 from nearcast.cli.match import chosen_by
-from nearcast.cli.spark_console import Force, Master
-from nearcast.cli.wishes import LICENCE, WISHES, Wish, sample_messages, subscriptions_table
+from nearcast.cli.pipeline.spark_console import Force, Master
+from nearcast.demo.demo_subscriptions import LICENCE, WISHES, Wish, sample_messages, subscriptions_table
 from nearcast.errors import NearcastError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def demo(
         warmed(list(_USED), as_json, processes=1)  # nor the loading of what other processes have compiled
         done = _by_library(n_drawn, out, as_json)
     else:
-        from nearcast.cli.demo_pipeline import by_pipeline
+        from nearcast.demo.pipeline import by_pipeline
 
         done = by_pipeline(n_drawn, out, master, force, as_json)
     written = _write(done, out)
@@ -173,7 +173,7 @@ def checked(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> d
 def _write(done: Demo, out: Path) -> list[Path]:
     """The report; and what else lies beside it."""
     from nearcast.arrays.bundle import write_whole
-    from nearcast.cli.report import report_html
+    from nearcast.demo.report import report_html
 
     write_whole(out / "report.html", report_html(done, deliveries_of(done), _pictures(done)).encode())
     return sorted(file for file in out.iterdir() if not file.name.startswith("."))
@@ -182,7 +182,7 @@ def _write(done: Demo, out: Path) -> list[Path]:
 def _pictures(done: Demo) -> dict[str, bytes]:
     """By caption; none, with a note, where matplotlib is not installed."""
     try:
-        from nearcast.cli.pictures import pictures
+        from nearcast.demo.pictures import pictures
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

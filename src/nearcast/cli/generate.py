@@ -12,8 +12,8 @@ from nearcast.cli.console import progress, show
 from nearcast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from nearcast.bench.corpus import Corpus
-    from nearcast.bench.workload import Workload
+    from nearcast.bench.workloads.corpus import Corpus
+    from nearcast.bench.workloads.workload import Workload
 
 WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, or a .toml file"
 
@@ -45,8 +45,8 @@ def generate(  # noqa: PLR0913  the options of a command are its parameters
       nearcast generate B --out work --seed 7 -n 1000000 -m 1000
       nearcast generate B --out work --from notes.csv --licence "ODbL 1.0, OpenStreetMap contributors"
     """
-    from nearcast.bench.tables import write_workload
-    from nearcast.bench.workload import find_workload
+    from nearcast.bench.workloads.tables import write_workload
+    from nearcast.bench.workloads.workload import find_workload
 
     if licence is not None and source is None:
         raise InvalidInput("--licence belongs to the texts of --from; made-up workloads have none")
@@ -73,10 +73,10 @@ def changed(workload: Workload, options: dict[str, Any]) -> Workload:
 def corpus_of(workload: Workload, source: Path | None) -> Corpus:
     """The workload's own corpus, or the texts of a table."""
     if source is None:
-        from nearcast.bench.corpus import MadeUp
+        from nearcast.bench.workloads.corpus import MadeUp
 
         return MadeUp(workload)
-    from nearcast.bench.texts import from_texts
+    from nearcast.bench.workloads.texts import from_texts
 
     return from_texts(source, workload)
 

@@ -8,15 +8,16 @@ import typer
 from typer.core import TyperGroup
 
 from nearcast import __version__
-from nearcast.cli import bench, pipeline
-from nearcast.cli.bench_paper import bench_paper
-from nearcast.cli.bench_spark import bench_spark
+from nearcast.cli.bench import commands as bench
+from nearcast.cli.bench.paper import bench_paper
+from nearcast.cli.bench.spark import bench_spark
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
 from nearcast.cli.docs import docs
 from nearcast.cli.generate import generate
 from nearcast.cli.match import match
 from nearcast.cli.methods import methods
+from nearcast.cli.pipeline import commands as pipeline
 from nearcast.cli.warmup import warmup
 from nearcast.errors import NearcastError
 

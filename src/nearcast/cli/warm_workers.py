@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
+from typing import Any
 
 from nearcast.errors import NearcastError
 
@@ -61,10 +62,10 @@ def warm_in_processes(parts: Sequence[str], processes: int) -> Generator[tuple[s
     team: list[_Worker] = []
     try:
         team += (_Worker() for _ in range(min(processes, len(parts))))
-        busy = {worker.pipe: worker for worker in team if worker.take(waiting)}
+        busy: dict[Any, _Worker] = {worker.pipe: worker for worker in team if worker.take(waiting)}
         while busy:
             for pipe in wait(list(busy)):
-                worker = busy.pop(pipe)  # type: ignore[call-overload]
+                worker = busy.pop(pipe)
                 yield worker.part, worker.result()
                 if worker.take(waiting):
                     busy[worker.pipe] = worker
@@ -140,7 +141,7 @@ def _work(orders: Connection) -> None:
 
 def _warm(part: str) -> float:
     from nearcast.engine.warm_up import warm_part
-    from nearcast.spark.warm_up import PART, warm_up_pipeline
+    from nearcast.spark.batch.warm_up import PART, warm_up_pipeline
 
     start = time.perf_counter()
     if part == PART:

@@ -43,7 +43,7 @@ def warmed(names: list[str] | None, quiet: bool, processes: int | None = None) -
     from nearcast.arrays.kernel_cache import cache_folder, forget_old_states
     from nearcast.cli.warm_workers import longest_first, number_of_processes, warm_here, warm_in_processes
     from nearcast.engine.warm_up import parts_of
-    from nearcast.spark.warm_up import PART, is_installed
+    from nearcast.spark.batch.warm_up import PART, is_installed
 
     parts = list(dict.fromkeys(parts_of(names))) + ([PART] if names is None and is_installed() else [])
     n = number_of_processes(processes)

@@ -8,25 +8,25 @@ from nearcast.arrays.jit import kernel
 
 
 @kernel
-def boxes_overlap(boxes, i, xmin, ymin, xmax, ymax):  # type: ignore[no-untyped-def]
+def boxes_overlap(boxes, i, xmin, ymin, xmax, ymax):
     """Does box i share a point with the box given by its four sides?"""
     return boxes[i, 0] <= xmax and xmin <= boxes[i, 2] and boxes[i, 1] <= ymax and ymin <= boxes[i, 3]
 
 
 @kernel
-def rows_overlap(boxes_a, i, boxes_b, j):  # type: ignore[no-untyped-def]
+def rows_overlap(boxes_a, i, boxes_b, j):
     """Does row i of boxes_a share a point with row j of boxes_b?"""
     return boxes_overlap(boxes_a, i, boxes_b[j, 0], boxes_b[j, 1], boxes_b[j, 2], boxes_b[j, 3])
 
 
 @kernel
-def contains_point(boxes, i, x, y):  # type: ignore[no-untyped-def]
+def contains_point(boxes, i, x, y):
     """Is the point in box i or on its border?"""
     return boxes[i, 0] <= x and x <= boxes[i, 2] and boxes[i, 1] <= y and y <= boxes[i, 3]
 
 
 @kernel
-def contains_box(boxes, i, xmin, ymin, xmax, ymax):  # type: ignore[no-untyped-def]
+def contains_box(boxes, i, xmin, ymin, xmax, ymax):
     """Does box i hold all of the box given by its four sides?"""
     return boxes[i, 0] <= xmin and xmax <= boxes[i, 2] and boxes[i, 1] <= ymin and ymax <= boxes[i, 3]
 
@@ -39,7 +39,7 @@ def overlap_pairs(boxes_a: np.ndarray, boxes_b: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _overlap_pairs(boxes_a, boxes_b, out):  # type: ignore[no-untyped-def]
+def _overlap_pairs(boxes_a, boxes_b, out):
     for i in range(len(boxes_a)):
         out[i] = rows_overlap(boxes_a, i, boxes_b, i)
 

@@ -62,7 +62,7 @@ class CircleRegion(Region):
 
 
 @kernel
-def circles_overlap(circles, numbers, boxes, planar, out):  # type: ignore[no-untyped-def]
+def circles_overlap(circles, numbers, boxes, planar, out):
     """out[i]: is the box's nearest point within the radius? Each circle is x, y, radius."""
     for i in range(len(numbers)):
         number = numbers[i]

@@ -25,18 +25,18 @@ RADIANS = math.pi / 180.0
 
 
 @kernel
-def sin_deg(angle):  # type: ignore[no-untyped-def]
+def sin_deg(angle):
     return math.sin(angle * RADIANS)
 
 
 @kernel
-def cos_deg(angle):  # type: ignore[no-untyped-def]
+def cos_deg(angle):
     """Exactly 0 at 90 degrees, where math.cos leaves 6e-17."""
     return math.sin((90.0 - abs(angle)) * RADIANS)
 
 
 @kernel
-def great_circle_km(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
+def great_circle_km(x1, y1, x2, y2):
     """Kilometres between two lon/lat points."""
     half_x = 0.5 * abs(x1 - x2)
     if half_x > 90.0:
@@ -50,7 +50,7 @@ def great_circle_km(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def meridian_km(x, y, lon, ymin, ymax):  # type: ignore[no-untyped-def]
+def meridian_km(x, y, lon, ymin, ymax):
     """Kilometres to the nearest point of the piece ymin..ymax of a meridian.
 
     Along the whole circle the nearest latitude is atan2(sin y, cos y cos dx), which for dx > 90 lies beyond a
@@ -64,7 +64,7 @@ def meridian_km(x, y, lon, ymin, ymax):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def point_box_km(x, y, boxes, i):  # type: ignore[no-untyped-def]
+def point_box_km(x, y, boxes, i):
     """Kilometres to the nearest point of box i, 0 inside.
 
     Among the box's longitudes the nearest point is due north or south. Elsewhere it is on one of the two
@@ -79,23 +79,23 @@ def point_box_km(x, y, boxes, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def euclid(x1, y1, x2, y2):  # type: ignore[no-untyped-def]
+def euclid(x1, y1, x2, y2):
     return math.hypot(x1 - x2, y1 - y2)
 
 
 @kernel
-def point_box_euclid(x, y, boxes, i):  # type: ignore[no-untyped-def]
+def point_box_euclid(x, y, boxes, i):
     """Distance in the plane to the nearest point of box i, 0 inside."""
     return math.hypot(max(boxes[i, 0] - x, x - boxes[i, 2], 0.0), max(boxes[i, 1] - y, y - boxes[i, 3], 0.0))
 
 
 @kernel
-def point_distance(x1, y1, x2, y2, planar):  # type: ignore[no-untyped-def]
+def point_distance(x1, y1, x2, y2, planar):
     return euclid(x1, y1, x2, y2) if planar else great_circle_km(x1, y1, x2, y2)
 
 
 @kernel
-def point_box_distance(x, y, boxes, i, planar):  # type: ignore[no-untyped-def]
+def point_box_distance(x, y, boxes, i, planar):
     return point_box_euclid(x, y, boxes, i) if planar else point_box_km(x, y, boxes, i)
 
 
@@ -107,6 +107,6 @@ def box_distances(xs: np.ndarray, ys: np.ndarray, boxes: np.ndarray, planar: boo
 
 
 @kernel
-def _box_distances(xs, ys, boxes, planar, out):  # type: ignore[no-untyped-def]
+def _box_distances(xs, ys, boxes, planar, out):
     for i in range(len(boxes)):
         out[i] = point_box_distance(xs[i], ys[i], boxes, i, planar)

@@ -75,7 +75,7 @@ class LooseGrid:
 
 
 @kernel
-def _keys(bounds, boxes, out):  # type: ignore[no-untyped-def]
+def _keys(bounds, boxes, out):
     for i in range(len(boxes)):
         box = boxes[i]
         level = level_of(bounds, box)
@@ -85,7 +85,7 @@ def _keys(bounds, boxes, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def level_of(bounds, box):  # type: ignore[no-untyped-def]
+def level_of(bounds, box):
     """The finest level whose cells are larger than the box; level 0 takes whatever is too large."""
     share = max((box[2] - box[0]) / (bounds[2] - bounds[0]), (box[3] - box[1]) / (bounds[3] - bounds[1]))
     level = 0
@@ -97,7 +97,7 @@ def level_of(bounds, box):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def position(x, low, high, level):  # type: ignore[no-untyped-def]
+def position(x, low, high, level):
     """The column (or row) of a coordinate. Monotone in x, rounding included; clamped to the space."""
     n = 1 << level
     scaled = (x - low) / (high - low) * n
@@ -105,12 +105,12 @@ def position(x, low, high, level):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cell_key(level, column, row):  # type: ignore[no-untyped-def]
+def cell_key(level, column, row):
     return (np.int64(level) << 48) | (column << 24) | row
 
 
 @kernel
-def _number(table, level_cells, cell_levels, n_cells, keys, out):  # type: ignore[no-untyped-def]
+def _number(table, level_cells, cell_levels, n_cells, keys, out):
     """Give each key's cell its number; return how many cells there are now."""
     for i in range(len(keys)):
         found = find(table, keys[i])
@@ -126,7 +126,7 @@ def _number(table, level_cells, cell_levels, n_cells, keys, out):  # type: ignor
 
 
 @kernel
-def cells_near(grid, box, out):  # type: ignore[no-untyped-def]
+def cells_near(grid, box, out):
     """Write the numbers of all cells whose boxes may overlap `box`; return (out, how many)."""
     n = 0
     for level in range(FINEST + 1):
@@ -148,7 +148,7 @@ def cells_near(grid, box, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cells_of_level(grid, level, out, n):  # type: ignore[no-untyped-def]
+def _cells_of_level(grid, level, out, n):
     for cell in range(len(grid.cell_levels)):
         if grid.cell_levels[cell] == level:
             out[n] = cell
@@ -157,7 +157,7 @@ def _cells_of_level(grid, level, out, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _cells_within(grid, first, last, out, n):  # type: ignore[no-untyped-def]
+def _cells_within(grid, first, last, out, n):
     """The numbered cells between the corner cells with keys `first` and `last`."""
     mask = (1 << 24) - 1
     level = first >> 48

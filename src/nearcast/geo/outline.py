@@ -32,7 +32,7 @@ def outline_pieces(geometry: shapely.Geometry) -> np.ndarray:
 
 
 @kernel
-def outline_km(x, y, pieces):  # type: ignore[no-untyped-def]
+def outline_km(x, y, pieces):
     """Kilometres from the point to the nearest point of the pieces."""
     corner_km = np.empty(len(pieces))
     for i in range(len(pieces)):
@@ -46,14 +46,14 @@ def outline_km(x, y, pieces):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _along_km(x, y, pieces, i, t):  # type: ignore[no-untyped-def]
+def _along_km(x, y, pieces, i, t):
     lon = pieces[i, 0] + t * (pieces[i, 2] - pieces[i, 0])
     lat = pieces[i, 1] + t * (pieces[i, 3] - pieces[i, 1])
     return great_circle_km(x, y, lon, lat)
 
 
 @kernel
-def _piece_km(x, y, pieces, i):  # type: ignore[no-untyped-def]
+def _piece_km(x, y, pieces, i):
     low, high = 0.0, 1.0
     left, right = 1.0 - GOLDEN, GOLDEN
     left_km, right_km = _along_km(x, y, pieces, i, left), _along_km(x, y, pieces, i, right)

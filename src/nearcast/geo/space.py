@@ -81,7 +81,7 @@ def coordinate_faults(boxes: np.ndarray, space: Space) -> np.ndarray:
 
 
 @kernel
-def _faults(boxes, planar, out_codes):  # type: ignore[no-untyped-def]
+def _faults(boxes, planar, out_codes):
     for i in range(len(boxes)):
         xmin, ymin, xmax, ymax = boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3]
         largest_x = max(abs(xmin), abs(xmax))

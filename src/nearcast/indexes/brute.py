@@ -72,7 +72,7 @@ class RankBrute(_Stateless, RankMethod):
 
 
 @kernel
-def _match(rows, messages, marks, starts):  # type: ignore[no-untyped-def]
+def _match(rows, messages, marks, starts):
     out = np.empty(1024, np.int32)
     flags = rows.flags
     n = 0
@@ -90,7 +90,7 @@ def _match(rows, messages, marks, starts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _rank(rows, asked, messages, marks, starts):  # type: ignore[no-untyped-def]
+def _rank(rows, asked, messages, marks, starts):
     out, scores = np.empty(1024, np.int32), np.empty(1024, np.float64)
     delivered = np.empty(len(rows.flags), np.float64)
     n = 0
@@ -108,7 +108,7 @@ def _rank(rows, asked, messages, marks, starts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _score_all(rows, asked, marks, box, delivered):  # type: ignore[no-untyped-def]
+def _score_all(rows, asked, marks, box, delivered):
     """The score of each live row that reaches its threshold, else -1; returns how many do."""
     count = 0
     for row in range(len(delivered)):

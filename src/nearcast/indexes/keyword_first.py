@@ -11,9 +11,9 @@ Deviates   the papers scan ids and fetch each subscription; here the box and a s
 from __future__ import annotations
 
 from nearcast.geo.space import Space
-from nearcast.matching.keyword_lists import KeywordLists
-from nearcast.matching.lists_method import ListsMethod
 from nearcast.matching.store import RowStore
+from nearcast.structures.keyword_lists import KeywordLists
+from nearcast.structures.lists_method import ListsMethod
 
 
 class KeywordFirst(ListsMethod):

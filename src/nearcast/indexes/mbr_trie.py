@@ -25,10 +25,10 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
-from nearcast.matching.trie.probe import PROBES, held_of
-from nearcast.matching.trie.search import search
-from nearcast.matching.trie.trie import Trie
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.trie.probe import PROBES, held_of
+from nearcast.structures.trie.search import search
+from nearcast.structures.trie.trie import Trie
 
 
 class MbrTrie(Method):

@@ -20,10 +20,10 @@ import numpy as np
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import Method
-from nearcast.matching.quadtree.search import read_of, search
-from nearcast.matching.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.quadtree.search import read_of, search
+from nearcast.structures.quadtree.tree import PivotalQuadtree, QuadOptions
 
 _LISTS = ("leaf", "mx-cif")
 

@@ -13,9 +13,9 @@ Deviates   the papers use an R-tree; a grid by size of box gives the same prunin
 from __future__ import annotations
 
 from nearcast.geo.space import Space
-from nearcast.matching.lists_method import ListsMethod
-from nearcast.matching.spatial_lists import SpatialLists
 from nearcast.matching.store import RowStore
+from nearcast.structures.lists_method import ListsMethod
+from nearcast.structures.spatial_lists import SpatialLists
 
 
 class SpatialFirst(ListsMethod):

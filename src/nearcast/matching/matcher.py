@@ -19,10 +19,10 @@ from nearcast.matching.method import Method, make_method
 from nearcast.matching.owners import Owners
 from nearcast.matching.predicate import FLAG_CHAINED
 from nearcast.matching.row_keeper import RowKeeper, State, part_of
-from nearcast.matching.spatial_lists import SpatialLists
 from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import Found, MessageBatch, RowBatch, Work
+from nearcast.structures.spatial_lists import SpatialLists
 
 
 class Matcher(RowKeeper):

@@ -43,7 +43,7 @@ class RowMethod(ABC):
     """The paper it comes from (a page of docs/papers), or "baseline" or "nearcast"."""
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
-    rebuild_growth: ClassVar[float] = 4.0
+    rebuild_growth: float = 4.0
     """Built anew, with fresh term frequencies, once it holds this many times the rows of its last build."""
     checked_with: ClassVar[tuple[str, ...]] = ("",)
     """Options that the checks run with, each like "crowded=2 young=8": whatever takes another path belongs here."""

@@ -71,7 +71,7 @@ class Owners:
 
 
 @kernel
-def _chain_lengths(next_rows, firsts):  # type: ignore[no-untyped-def]
+def _chain_lengths(next_rows, firsts):
     lengths = np.zeros(len(firsts), np.int64)
     for i in range(len(firsts)):
         row = firsts[i]
@@ -82,7 +82,7 @@ def _chain_lengths(next_rows, firsts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _fill_chains(next_rows, firsts, starts, out):  # type: ignore[no-untyped-def]
+def _fill_chains(next_rows, firsts, starts, out):
     for i in range(len(firsts)):
         row = firsts[i]
         for k in range(starts[i], starts[i + 1]):

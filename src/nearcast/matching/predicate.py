@@ -17,14 +17,14 @@ VERIFIED_LATE = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
 
 
 @kernel
-def mark_terms(marks, messages, message, value):  # type: ignore[no-untyped-def]
+def mark_terms(marks, messages, message, value):
     """Set marks[term] for each term of one message: 1 before it is matched, 0 after."""
     for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
         marks[messages.terms[k]] = value
 
 
 @kernel
-def has_all_terms(rows, row, marks):  # type: ignore[no-untyped-def]
+def has_all_terms(rows, row, marks):
     """Whether each positive term of the row is marked."""
     terms, first = rows.terms, rows.offsets[row]
     for k in range(first, first + rows.n_terms[row]):
@@ -34,7 +34,7 @@ def has_all_terms(rows, row, marks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def has_any_not_term(rows, row, marks):  # type: ignore[no-untyped-def]
+def has_any_not_term(rows, row, marks):
     """Whether a negative term of the row is marked. They lie behind the positive ones."""
     first = rows.offsets[row] + rows.n_terms[row]
     for k in range(first, first + rows.n_not[row]):
@@ -44,13 +44,13 @@ def has_any_not_term(rows, row, marks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def box_overlaps(rows, row, box):  # type: ignore[no-untyped-def]
+def box_overlaps(rows, row, box):
     """Whether the row's closed box and the message's closed box share a point."""
     own = rows.boxes
     return own[row, 0] <= box[2] and own[row, 2] >= box[0] and own[row, 1] <= box[3] and own[row, 3] >= box[1]
 
 
 @kernel
-def row_holds(rows, row, marks, box):  # type: ignore[no-untyped-def]
+def row_holds(rows, row, marks, box):
     """Whether the row's positive terms all occur and its box overlaps: what a method must decide."""
     return box_overlaps(rows, row, box) and has_all_terms(rows, row, marks)

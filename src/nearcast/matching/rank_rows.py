@@ -71,6 +71,6 @@ class RankRows:
 
 
 @kernel
-def _weigh(store, rows, weights, out):  # type: ignore[no-untyped-def]
+def _weigh(store, rows, weights, out):
     for i in range(len(rows)):
         out[rows[i]] = weight_of(store, rows[i], weights)

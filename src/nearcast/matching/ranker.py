@@ -133,7 +133,7 @@ def merged(plain: Found, ranked: Found) -> Found:
 
 
 @kernel
-def _merge(plain, ranked, starts, ids, scores):  # type: ignore[no-untyped-def]
+def _merge(plain, ranked, starts, ids, scores):
     plain_ids, plain_starts = plain
     for m in range(len(starts) - 1):
         a, b = plain_starts[m], ranked.starts[m]

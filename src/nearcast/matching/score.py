@@ -32,7 +32,7 @@ _SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 @kernel
-def place_share(own, box):  # type: ignore[no-untyped-def]
+def place_share(own, box):
     """`place` of a row's box `own` (float64[4]) under a message's box."""
     if own[0] > box[2] or own[2] < box[0] or own[1] > box[3] or own[3] < box[1]:
         return 0.0
@@ -47,7 +47,7 @@ def place_share(own, box):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _side_share(low, high, other_low, other_high):  # type: ignore[no-untyped-def]
+def _side_share(low, high, other_low, other_high):
     """The overlapped share of one side, for boxes whose area is past the floats. Half of a side is never infinite."""
     own = 0.5 * high - 0.5 * low
     if own == 0.0:  # the side is the smallest float there is, and cannot be halved
@@ -56,7 +56,7 @@ def _side_share(low, high, other_low, other_high):  # type: ignore[no-untyped-de
 
 
 @kernel
-def weight_of(rows, row, weights):  # type: ignore[no-untyped-def]
+def weight_of(rows, row, weights):
     """The weight of all terms of a row."""
     total = 0.0
     first = rows.offsets[row]
@@ -66,7 +66,7 @@ def weight_of(rows, row, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weight_found(rows, row, marks, weights):  # type: ignore[no-untyped-def]
+def weight_found(rows, row, marks, weights):
     """The weight of the row's terms that are marked."""
     total = 0.0
     first = rows.offsets[row]
@@ -78,19 +78,19 @@ def weight_found(rows, row, marks, weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def word_share(found, own):  # type: ignore[no-untyped-def]
+def word_share(found, own):
     """`words` from the weight found and the row's own."""
     return found / own if own > 0.0 else 1.0
 
 
 @kernel
-def combined(alpha, place, words):  # type: ignore[no-untyped-def]
+def combined(alpha, place, words):
     """The score from its two parts."""
     return alpha * place + (1.0 - alpha) * words
 
 
 @inline_kernel
-def score_of(rows, asked, row, marks, box):  # type: ignore[no-untyped-def]
+def score_of(rows, asked, row, marks, box):
     """The exact score of a row on the message whose terms are marked. `asked` are the arrays of RankRows.
 
     Pasted into its callers: 12 ns a row of five terms, where handing over ten arrays at each call made it 48.

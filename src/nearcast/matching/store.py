@@ -268,20 +268,20 @@ def _common_step(steps: np.ndarray, known: int | None, is_first: bool) -> int | 
 
 
 @kernel
-def _scatter(values, starts, offsets, out):  # type: ignore[no-untyped-def]
+def _scatter(values, starts, offsets, out):
     for i in range(len(offsets)):
         for k in range(starts[i + 1] - starts[i]):
             out[offsets[i] + k] = values[starts[i] + k]
 
 
 @kernel
-def _gather(values, offsets, starts, out):  # type: ignore[no-untyped-def]
+def _gather(values, offsets, starts, out):
     for i in range(len(offsets)):
         for k in range(starts[i + 1] - starts[i]):
             out[starts[i] + k] = values[offsets[i] + k]
 
 
 @kernel
-def _add_at(counts, terms, by):  # type: ignore[no-untyped-def]
+def _add_at(counts, terms, by):
     for k in range(len(terms)):
         counts[terms[k]] += by

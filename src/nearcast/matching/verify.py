@@ -48,7 +48,7 @@ def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.
 
 
 @kernel
-def _check_negatives_and_expiry(rows, expires, messages, hits, marks, keep):  # type: ignore[no-untyped-def]
+def _check_negatives_and_expiry(rows, expires, messages, hits, marks, keep):
     for m in range(len(hits.starts) - 1):
         mark_terms(marks, messages, m, 1)
         for k in range(hits.starts[m], hits.starts[m + 1]):
@@ -71,7 +71,7 @@ def joined(first: Hits, second: Hits) -> Hits:
 
 
 @kernel
-def _join(first, second, starts, out):  # type: ignore[no-untyped-def]
+def _join(first, second, starts, out):
     for m in range(len(starts) - 1):
         n = starts[m]
         for k in range(first.starts[m], first.starts[m + 1]):
@@ -104,7 +104,7 @@ def _owners(store: RowStore, rows: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _gather(owner_ids, rows, out):  # type: ignore[no-untyped-def]
+def _gather(owner_ids, rows, out):
     """The owner of each row: each is a cache miss, so those of the next rows are on their way meanwhile."""
     for k in range(len(rows)):
         if k + _AHEAD < len(rows):
@@ -113,7 +113,7 @@ def _gather(owner_ids, rows, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sort_ids(ids, starts, is_sorted, has_chains):  # type: ignore[no-untyped-def]
+def _sort_ids(ids, starts, is_sorted, has_chains):
     """Sort each message's ids, and drop repeats; return how many are left."""
     n = first = 0
     for m in range(len(starts) - 1):

@@ -115,4 +115,4 @@ def _stemmer(language: str) -> Callable[[str], str]:
     stemmers = _of_thread.__dict__
     if language not in stemmers:
         stemmers[language] = snowballstemmer.stemmer(language).stemWord
-    return stemmers[language]  # type: ignore[no-any-return]
+    return stemmers[language]

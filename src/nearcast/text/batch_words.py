@@ -60,7 +60,7 @@ def _general_words(raw: np.ndarray, texts_at: np.ndarray, fold_accents: bool) ->
 
 
 @kernel
-def find_ways(raw, offsets, table, out_texts_at):  # type: ignore[no-untyped-def]
+def find_ways(raw, offsets, table, out_texts_at):
     """Write (start, stop, way) of each text."""
     for row in range(len(offsets) - 1):
         start, stop = offsets[row], offsets[row + 1]
@@ -76,7 +76,7 @@ def find_ways(raw, offsets, table, out_texts_at):  # type: ignore[no-untyped-def
 
 
 @kernel
-def join_texts(raw, texts_at, out):  # type: ignore[no-untyped-def]
+def join_texts(raw, texts_at, out):
     """Copy the texts one after another, each followed by a line feed; line feeds within become carriage returns."""
     n = 0
     for row in range(len(texts_at)):
@@ -88,7 +88,7 @@ def join_texts(raw, texts_at, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tokens_of_rest(rest, at, out, out_starts, n_tokens):  # type: ignore[no-untyped-def]
+def tokens_of_rest(rest, at, out, out_starts, n_tokens):
     """Append the tokens of the text at rest[at], as `words_of_many` wrote them; return (next text, tokens so far)."""
     n = out_starts[n_tokens]
     while rest[at] != 10:
@@ -103,7 +103,7 @@ def tokens_of_rest(rest, at, out, out_starts, n_tokens):  # type: ignore[no-unty
 
 
 @kernel
-def fill_rows(raw, texts_at, table, rest, out, out_starts, out_row_starts):  # type: ignore[no-untyped-def]
+def fill_rows(raw, texts_at, table, rest, out, out_starts, out_row_starts):
     """Write the tokens of every text in order; return their number."""
     at = 0
     n_tokens = 0

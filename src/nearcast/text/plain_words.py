@@ -11,7 +11,7 @@ from nearcast.text.plain_table import COUNTS, HARD, IN_TOKEN, IN_WORD, JOINS, SI
 
 
 @kernel
-def decode(raw, i):  # type: ignore[no-untyped-def]
+def decode(raw, i):
     """(code point, width in bytes) of the character at i. Trusts the bytes: `find_hard` has checked them."""
     lead = np.int64(raw[i])
     if lead < 0x80:
@@ -26,7 +26,7 @@ def decode(raw, i):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def encode(point, out, n):  # type: ignore[no-untyped-def]
+def encode(point, out, n):
     """Write a code point at out[n]; return where the next one goes."""
     if point < 0x80:
         out[n] = point
@@ -48,7 +48,7 @@ def encode(point, out, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def width_if_valid(raw, i, stop):  # type: ignore[no-untyped-def]
+def width_if_valid(raw, i, stop):
     """The width of the UTF-8 sequence whose lead byte, not ASCII, is at i; 0 if the sequence is malformed."""
     lead = raw[i]
     width = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
@@ -63,7 +63,7 @@ def width_if_valid(raw, i, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_hard_text(raw, start, stop, table):  # type: ignore[no-untyped-def]
+def is_hard_text(raw, start, stop, table):
     """Whether a character of raw[start:stop] is not plain, or is not UTF-8 at all."""
     i = start
     while i < stop:
@@ -81,7 +81,7 @@ def is_hard_text(raw, start, stop, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def word_end(raw, i, stop, table):  # type: ignore[no-untyped-def]
+def word_end(raw, i, stop, table):
     """(where the word that starts at i ends, all classes seen in it)."""
     seen = 0
     last = 0
@@ -104,7 +104,7 @@ def word_end(raw, i, stop, table):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):  # type: ignore[no-untyped-def]
+def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):
     """Append the tokens of the plain text raw[i:stop]; return the number of tokens written so far."""
     signed = 0  # 1 while the byte just before is a sign that starts a word
     after_word = False
@@ -130,7 +130,7 @@ def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):  # type: ig
 
 
 @kernel
-def put_form(raw, i, stop, table, out, n):  # type: ignore[no-untyped-def]
+def put_form(raw, i, stop, table, out, n):
     """Write the normal form of raw[i:stop] at out[n]; return where it ends."""
     while i < stop:
         if raw[i] < 0x80:

@@ -26,7 +26,7 @@ BLOCK = 64
 
 
 @inline_kernel
-def load4(raw, i):  # type: ignore[no-untyped-def]
+def load4(raw, i):
     """Four bytes as a number. The index is unsigned so that the compiler can make one load of the four."""
     i = np.uint64(i)
     low = np.uint64(raw[i]) | np.uint64(raw[i + np.uint64(1)]) << np.uint64(8)
@@ -35,12 +35,12 @@ def load4(raw, i):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def load8(raw, i):  # type: ignore[no-untyped-def]
+def load8(raw, i):
     return load4(raw, i) | load4(raw, i + 4) << HALF
 
 
 @inline_kernel
-def load_short(raw, i, n):  # type: ignore[no-untyped-def]
+def load_short(raw, i, n):
     """A number that tells any two strings of the same length n < 8 apart; longer ends overlap instead of looping."""
     if n >= 4:
         return load4(raw, i) | load4(raw, i + n - 4) << HALF
@@ -51,13 +51,13 @@ def load_short(raw, i, n):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def mixed(state, word):  # type: ignore[no-untyped-def]
+def mixed(state, word):
     state = (state ^ word) * MULTIPLIER
     return state ^ state >> HALF
 
 
 @inline_kernel
-def hash_of(raw, start, stop):  # type: ignore[no-untyped-def]
+def hash_of(raw, start, stop):
     n = stop - start
     state = np.uint64(n) * FINISHER
     if n < 8:
@@ -71,7 +71,7 @@ def hash_of(raw, start, stop):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def is_same(raw, start, arena, at, n):  # type: ignore[no-untyped-def]
+def is_same(raw, start, arena, at, n):
     """Whether the n bytes at raw[start] and at arena[at] are the same."""
     if n < 8:
         return load_short(raw, start, n) == load_short(arena, at, n)
@@ -82,7 +82,7 @@ def is_same(raw, start, arena, at, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def term_from(slots, starts, arena, hashed, raw, start, stop):  # type: ignore[no-untyped-def]
+def term_from(slots, starts, arena, hashed, raw, start, stop):
     """(term or -1, slot where the search ended) of the token raw[start:stop] with this hash."""
     mask = np.uint64(len(slots) - 1)
     slot = hashed & mask
@@ -97,7 +97,7 @@ def term_from(slots, starts, arena, hashed, raw, start, stop):  # type: ignore[n
 
 
 @kernel
-def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):  # type: ignore[no-untyped-def]
+def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):
     """The term of each token, or -1.
 
     A block is hashed, then its slots are read, then its starts, then its bytes: the misses of a step do not
@@ -131,7 +131,7 @@ def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):  # type: ignor
 
 
 @kernel
-def lookup_message(slots, starts, arena, joined, end, out_terms):  # type: ignore[no-untyped-def]
+def lookup_message(slots, starts, arena, joined, end, out_terms):
     """The terms of one message's tokens, sorted, each once, the unknown left out; return how many. `joined` has the
     bytes of the tokens, with the byte `end` between them; where that makes other than len(out_terms) tokens, return -1.
 
@@ -172,7 +172,7 @@ def lookup_message(slots, starts, arena, joined, end, out_terms):  # type: ignor
 
 
 @kernel
-def _split(joined, end, out_begins):  # type: ignore[no-untyped-def]
+def _split(joined, end, out_begins):
     """Where each token begins, and one past the last's end; whether there are as many as there is place for."""
     most = len(out_begins) - 1
     out_begins[0] = 0
@@ -185,7 +185,7 @@ def _split(joined, end, out_begins):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_tokens(slots, starts, arena, n_terms, raw, offsets, out_terms):  # type: ignore[no-untyped-def]
+def add_tokens(slots, starts, arena, n_terms, raw, offsets, out_terms):
     """Look up or append each token; return (tokens done, terms now). Stops early where an array is full."""
     for i in range(len(out_terms)):
         start, stop = offsets[i], offsets[i + 1]
@@ -206,7 +206,7 @@ def add_tokens(slots, starts, arena, n_terms, raw, offsets, out_terms):  # type:
 
 
 @kernel
-def fill_slots(slots, starts, arena, n_terms):  # type: ignore[no-untyped-def]
+def fill_slots(slots, starts, arena, n_terms):
     """Enter all terms into empty slots."""
     mask = np.uint64(len(slots) - 1)
     for term in range(n_terms):

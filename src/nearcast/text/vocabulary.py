@@ -187,7 +187,7 @@ class Vocabulary:
 
 
 @kernel
-def _add_one_each(terms, out_frequencies):  # type: ignore[no-untyped-def]
+def _add_one_each(terms, out_frequencies):
     for term in terms:
         out_frequencies[term] += 1
 

@@ -15,9 +15,9 @@ from changing_world import World, expect_right
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.indexes.ap_tree import ApTree
-from nearcast.matching.aptree.cells import axis_of, chances_of, grid_counts, placed_edges
-from nearcast.matching.aptree.cuts import cost_of, heuristic_bounds, keyword_bounds, optimal_bounds
-from nearcast.matching.aptree.nodes import COUNT, K_NODE, KIND, LEAF, ROOT, S_NODE
+from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, placed_edges
+from nearcast.indexes.ap_tree.cuts import cost_of, heuristic_bounds, keyword_bounds, optimal_bounds
+from nearcast.indexes.ap_tree.nodes import COUNT, K_NODE, KIND, LEAF, ROOT, S_NODE
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     Message,

@@ -12,7 +12,8 @@ import pytest
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.indexes.auto import Auto, costs, trial, watch
+from nearcast.indexes.auto import Auto, costs, trial
+from nearcast.indexes.auto import drift as watch
 from nearcast.matching.checks.cases import (
     Message,
     Subscription,

@@ -13,6 +13,9 @@ from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.indexes.lfilter import LFilter
+from nearcast.indexes.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
+from nearcast.indexes.lfilter.costs import TOKEN, cost_by_trie
+from nearcast.indexes.lfilter.loads import LENGTHS
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     Message,
@@ -26,9 +29,6 @@ from nearcast.matching.checks.cases import (
     point,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
-from nearcast.matching.lfilter.costs import TOKEN, cost_by_trie
-from nearcast.matching.lfilter.loads import LENGTHS
 from nearcast.matching.matcher import Matcher
 from quad_soundness import expect_sound as expect_sound_quadtree
 from trie_soundness import expect_sound_trie

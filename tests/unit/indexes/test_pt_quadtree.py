@@ -12,6 +12,7 @@ from changing_world import World, expect_right
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
+from nearcast.indexes.lfilter.estimate import expected
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     UNIT,
@@ -28,12 +29,11 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
-from nearcast.matching.quadtree.estimate import expected
-from nearcast.matching.quadtree.nodes import NONE, ROOT
-from nearcast.matching.quadtree.pivots import covers
-from nearcast.matching.quadtree.search import visited_nodes
-from nearcast.matching.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.matching.store import RowStore
+from nearcast.structures.quadtree.nodes import NONE, ROOT
+from nearcast.structures.quadtree.pivots import covers
+from nearcast.structures.quadtree.search import visited_nodes
+from nearcast.structures.quadtree.tree import PivotalQuadtree, QuadOptions
 from quad_soundness import cells_at, cells_of, expect_sound, span_of_box
 from quad_steps import CHANGES, MESSAGES
 

@@ -15,7 +15,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.arrays.vector import WIDTH, plain_none_above
 from nearcast.errors import InvalidInput
 from nearcast.indexes.pyramid import YOUNG, Pyramid
-from nearcast.indexes.pyramid.lanes import (
+from nearcast.indexes.pyramid.box_codes import (
     BITS,
     DEAD,
     HIGHEST,

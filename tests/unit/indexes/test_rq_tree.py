@@ -10,11 +10,11 @@ import nearcast.indexes  # noqa: F401  registers every method
 from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
 from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.indexes.rq_tree.forest import QuadForest
 from nearcast.matching.checks.cases import Message, Subscription, answers, built, insert, point, remove
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
-from nearcast.matching.quadtree.forest import QuadForest
-from nearcast.matching.quadtree.nodes import NONE
+from nearcast.structures.quadtree.nodes import NONE
 from quad_soundness import expect_sound_forest
 from quad_steps import CHANGES, MESSAGES
 

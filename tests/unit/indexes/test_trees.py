@@ -23,9 +23,9 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
-from nearcast.matching.rtree.nodes import ROOT
-from nearcast.matching.rtree.token_search import known_terms, visited_nodes
-from nearcast.matching.rtree.token_sets import EVERY_TERM
+from nearcast.structures.rtree.nodes import ROOT
+from nearcast.structures.rtree.token_search import known_terms, visited_nodes
+from nearcast.structures.rtree.token_sets import EVERY_TERM
 from tree_soundness import expect_sound, expect_sound_tree, terms_of
 
 DEEP = [

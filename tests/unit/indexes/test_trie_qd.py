@@ -13,6 +13,7 @@ from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
 from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
+from nearcast.indexes.trie_qd.sets import SetQuads
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     Message,
@@ -26,8 +27,7 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
-from nearcast.matching.trie.nodes import NONE
-from nearcast.matching.trieqd.sets import SetQuads
+from nearcast.structures.trie.nodes import NONE
 from quad_soundness import expect_counts, expect_exact_lists, expect_no_node_lost, span_by_hand, walked
 from quad_steps import CHANGES, MESSAGES
 from trie_soundness import expect_sound_trie

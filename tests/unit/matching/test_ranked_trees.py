@@ -25,12 +25,12 @@ from nearcast.matching.checks.rank_cases import (
     tiny_ranked,
 )
 from nearcast.matching.ranker import Ranker
-from nearcast.matching.rtree.nodes import ROOT, rows_below
-from nearcast.matching.rtree.rank_bounds import BOTH, LIGHTEST, MISSED, NEITHER, PLACE, SMALLEST, WORDS, surplus_at
-from nearcast.matching.rtree.rank_bounds import place_bound as bound_of_place
-from nearcast.matching.rtree.rank_tokens import ANYWHERE, EVERY, FAR, PREFIX, RankedRows, standing_tokens
-from nearcast.matching.rtree.rank_tree import RankTree
 from nearcast.matching.score import SLACK, place_share, score_of, weight_found
+from nearcast.structures.ranked_rtree.bounds import BOTH, LIGHTEST, MISSED, NEITHER, PLACE, SMALLEST, WORDS, surplus_at
+from nearcast.structures.ranked_rtree.bounds import place_bound as bound_of_place
+from nearcast.structures.ranked_rtree.tokens import ANYWHERE, EVERY, FAR, PREFIX, RankedRows, standing_tokens
+from nearcast.structures.ranked_rtree.tree import RankTree
+from nearcast.structures.rtree.nodes import ROOT, rows_below
 from tree_soundness import rows_of_lists, table_of
 
 METHODS = ("rt-tree", "rt+-tree", "rt++-tree")

@@ -9,8 +9,8 @@ import pytest
 
 from nearcast.matching.checks.cases import UNIT, Subscription, rows_of
 from nearcast.matching.checks.random_cases import random_subscriptions
-from nearcast.matching.representative import STRATEGIES, Representatives
 from nearcast.matching.store import RowStore
+from nearcast.structures.representative import STRATEGIES, Representatives
 
 MANY = random_subscriptions(1, 300, vocabulary=40)
 

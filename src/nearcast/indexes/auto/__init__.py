@@ -21,10 +21,10 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
-from nearcast.indexes.auto import watch
+from nearcast.indexes.auto import drift as watch
 from nearcast.indexes.auto.costs import nanoseconds
+from nearcast.indexes.auto.drift import Load, Watch
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
-from nearcast.indexes.auto.watch import Load, Watch
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method, make_method
 from nearcast.matching.sample import few_of

@@ -22,16 +22,16 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.indexes.pyramid.lanes import Axes, mapped_boxes
+from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
 from nearcast.indexes.pyramid.run import LONE, MANY, MOST_PLAIN, RunArrays, built_run, kill
 from nearcast.indexes.pyramid.scan import match_run
 from nearcast.indexes.pyramid.single import Tickets
-from nearcast.matching.keyword_lists import KeywordLists
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
-from nearcast.matching.term_order import NO_TERM, rarest_two
 from nearcast.matching.verify import joined
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.keyword_lists import KeywordLists
+from nearcast.structures.term_order import NO_TERM, rarest_two
 
 NOWHERE, YOUNG, FIRST_RUN = 0, 1, 2
 

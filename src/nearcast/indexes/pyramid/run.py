@@ -16,7 +16,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.indexes.pyramid.lanes import BITS, DEAD, HIGHEST, Axes, fitted_axes, mapped_boxes, row_word
+from nearcast.indexes.pyramid.box_codes import BITS, DEAD, HIGHEST, Axes, fitted_axes, mapped_boxes, row_word
 
 SPARE = 8  # a scan reads and writes words in eights
 
@@ -117,7 +117,7 @@ def _laid_out(filing: Filing, plain_starts: np.ndarray) -> tuple[np.ndarray, int
 
 
 @kernel
-def fitting_level(steps):  # type: ignore[no-untyped-def]
+def fitting_level(steps):
     """The finest level whose cells are at least half as large as the box: it overlaps 3 x 3 of them at most.
 
     A box of most of the space has one copy on level 0, instead of four of which a point would read one.
@@ -130,7 +130,7 @@ def fitting_level(steps):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _count_levels(filing, out):  # type: ignore[no-untyped-def]
+def _count_levels(filing, out):
     for i in range(len(filing.firsts)):
         crowd = filing.crowds[filing.firsts[i]]
         if crowd >= 0:
@@ -138,7 +138,7 @@ def _count_levels(filing, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _choose_levels(wanted, in_use):  # type: ignore[no-untyped-def]
+def _choose_levels(wanted, in_use):
     """A level needs 2 rows a cell, and 32 at least, to pay for its cache misses; sparser ones join the next coarser."""
     for crowd in range(len(wanted)):
         waiting = 0
@@ -150,25 +150,25 @@ def _choose_levels(wanted, in_use):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_of(where):  # type: ignore[no-untyped-def]
+def first_of(where):
     """The first word of a plain list, or the first cell of a crowded term."""
     return np.int64(where) & FIRST_MASK
 
 
 @kernel
-def levels_of(where):  # type: ignore[no-untyped-def]
+def levels_of(where):
     """Bit l is set where level l is in use; 0 for a plain list."""
     return (np.int64(where) >> FIRST_BITS) & LEVEL_MASK
 
 
 @kernel
-def length_of(where):  # type: ignore[no-untyped-def]
+def length_of(where):
     """The length of a plain list, in words."""
     return np.int64(where) >> (FIRST_BITS + LEVEL_BITS)
 
 
 @kernel
-def counts_of(words, start, stop):  # type: ignore[no-untyped-def]
+def counts_of(words, start, stop):
     """How many lone and paired rows the list has whose block is words[start:stop]."""
     if start == stop:
         return 0, 0
@@ -177,7 +177,7 @@ def counts_of(words, start, stop):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def grid_of(where, steps):  # type: ignore[no-untyped-def]
+def grid_of(where, steps):
     """(level, its first cell) for a box of a crowded term: the level that fits, or the next coarser one in use."""
     levels = levels_of(where)
     level = fitting_level(steps)
@@ -191,21 +191,21 @@ def grid_of(where, steps):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cells_of(steps, level):  # type: ignore[no-untyped-def]
+def cells_of(steps, level):
     """The first and last column and row of the cells of a level that a mapped box overlaps."""
     shift = BITS - level
     return steps[0] >> shift, steps[1] >> shift, steps[2] >> shift, steps[3] >> shift
 
 
 @kernel
-def _count_plain(filing, counts):  # type: ignore[no-untyped-def]
+def _count_plain(filing, counts):
     for i in range(len(filing.firsts)):
         if filing.crowds[filing.firsts[i]] < 0:
             counts[filing.firsts[i], np.int64(filing.seconds[i] != LONE)] += 1
 
 
 @kernel
-def _count_cells(filing, nodes, counts):  # type: ignore[no-untyped-def]
+def _count_cells(filing, nodes, counts):
     for i in range(len(filing.firsts)):
         if filing.crowds[filing.firsts[i]] >= 0:
             level, first = grid_of(nodes[filing.firsts[i], 1], filing.steps[i])
@@ -216,14 +216,14 @@ def _count_cells(filing, nodes, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_headers(run, starts, counts):  # type: ignore[no-untyped-def]
+def _write_headers(run, starts, counts):
     for k in range(len(counts)):
         if starts[k + 1] > starts[k]:
             run.words[starts[k]] = counts[k, 0]
 
 
 @kernel
-def _fill(filing, run, plain_counts, cell_counts):  # type: ignore[no-untyped-def]
+def _fill(filing, run, plain_counts, cell_counts):
     """Write the entries, and count the counts down. Rows come in descending order, each before the last of its list."""
     for i in range(len(filing.firsts) - 1, -1, -1):
         term, steps = filing.firsts[i], filing.steps[i]
@@ -243,7 +243,7 @@ def _fill(filing, run, plain_counts, cell_counts):  # type: ignore[no-untyped-de
 
 
 @kernel
-def _put(filing, i, words, block, cell, counts):  # type: ignore[no-untyped-def]
+def _put(filing, i, words, block, cell, counts):
     """Write one entry of a list in a cell, as the last of `counts` of its kind, and count it down."""
     start, stop = block
     n_lone, n_paired = counts_of(words, start, stop)
@@ -257,7 +257,7 @@ def _put(filing, i, words, block, cell, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def coarse_cells(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
+def coarse_cells(x0, y0, x1, y1):
     """One bit for each of the 8 x 8 coarse cells that a mapped box overlaps."""
     shift = BITS - COARSE
     line = (np.uint64(2) << np.uint64(x1 >> shift)) - (np.uint64(1) << np.uint64(x0 >> shift))
@@ -268,7 +268,7 @@ def coarse_cells(x0, y0, x1, y1):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def kill(run, firsts, steps, rows):  # type: ignore[no-untyped-def]
+def kill(run, firsts, steps, rows):
     """Mark all entries of these rows dead; each is found by bisection, also among a million equals."""
     for i in range(len(rows)):
         where = run.nodes[firsts[i], 1]
@@ -284,7 +284,7 @@ def kill(run, firsts, steps, rows):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _kill_one(words, start, stop, row):  # type: ignore[no-untyped-def]
+def _kill_one(words, start, stop, row):
     n_lone, n_paired = counts_of(words, start, stop)
     n = n_lone + n_paired
     entry = start + 1 + n
@@ -295,7 +295,7 @@ def _kill_one(words, start, stop, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _place_of(words, low, high, row):  # type: ignore[no-untyped-def]
+def _place_of(words, low, high, row):
     """Where in words[low:high], ascending, a row is; `high` if it is beyond."""
     while low < high:
         middle = (low + high) >> 1

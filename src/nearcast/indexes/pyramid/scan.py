@@ -17,7 +17,7 @@ from nearcast.arrays.vector import (
     store_packed,
     store_positions,
 )
-from nearcast.indexes.pyramid.lanes import BITS, ONES, mapped, place_word, point_word
+from nearcast.indexes.pyramid.box_codes import BITS, ONES, mapped, place_word, point_word
 from nearcast.indexes.pyramid.run import (
     COARSE,
     FINEST,
@@ -66,7 +66,7 @@ LISTS, WORDS, WAITING, ASKED = range(4)
 
 
 @kernel
-def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-untyped-def]
+def match_run(run, store, messages, marks, starts, out):
     """Fill starts; return the rows that hold (in `out` if they fit), how many lists were read and how many entries."""
     desks = new_desks(messages.term_starts, len(starts) - 1)
     late, picks, work = np.empty(1024, np.uint64), np.empty(1024, np.uint32), np.zeros(2, np.int64)
@@ -87,7 +87,7 @@ def match_run(run, store, messages, marks, starts, out):  # type: ignore[no-unty
 
 
 @lean_kernel
-def match_points(run, store, at, desks, asked, starts, results):  # type: ignore[no-untyped-def]
+def match_points(run, store, at, desks, asked, starts, results):
     """Go on with the message of `at` = (messages, m) until one is a range, or lacks room for what it may need; return
     which.
 
@@ -126,7 +126,7 @@ def match_points(run, store, at, desks, asked, starts, results):  # type: ignore
 
 
 @kernel
-def new_desks(term_starts, n_messages):  # type: ignore[no-untyped-def]
+def new_desks(term_starts, n_messages):
     longest = 1
     for m in range(n_messages):
         longest = max(longest, term_starts[m + 1] - term_starts[m])
@@ -135,13 +135,13 @@ def new_desks(term_starts, n_messages):  # type: ignore[no-untyped-def]
 
 
 @inline_kernel
-def desk_of(desks, message):  # type: ignore[no-untyped-def]
+def desk_of(desks, message):
     slot = message & 3
     return Desk(desks.lists[slot], desks.places[slot], desks.counts[slot])
 
 
 @lean_kernel
-def room_of(desks, message):  # type: ignore[no-untyped-def]
+def room_of(desks, message):
     """How many entries a message's lists have at most, two words each, and as many more as are written past the
     last.
     """
@@ -149,14 +149,14 @@ def room_of(desks, message):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def lacks_room(desks, message, rows, starts):  # type: ignore[no-untyped-def]
+def lacks_room(desks, message, rows, starts):
     late, out = rows
     needed = room_of(desks, message)
     return starts[message] + needed > len(out) or needed > len(late)
 
 
 @lean_kernel
-def prepare(run, messages, message, desk):  # type: ignore[no-untyped-def]
+def prepare(run, messages, message, desk):
     """Map the place; for a point, find its lists and cells."""
     if map_place(run, messages.boxes, message, desk.place):
         point_lists(run, messages, message, desk)
@@ -165,7 +165,7 @@ def prepare(run, messages, message, desk):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def map_place(run, boxes, m, place):  # type: ignore[no-untyped-def]
+def map_place(run, boxes, m, place):
     """Map a message's box; return whether it is a point."""
     place[0], place[1] = mapped(run.x_knots, boxes[m, 0]), mapped(run.y_knots, boxes[m, 1])
     if boxes[m, 2] == boxes[m, 0] and boxes[m, 3] == boxes[m, 1]:
@@ -176,7 +176,7 @@ def map_place(run, boxes, m, place):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def set_bits(marks, messages, message):  # type: ignore[no-untyped-def]
+def set_bits(marks, messages, message):
     """Mark a message's terms, one bit each."""
     for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
         term = messages.terms[k]
@@ -184,31 +184,31 @@ def set_bits(marks, messages, message):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def clear_bits(marks, messages, message):  # type: ignore[no-untyped-def]
+def clear_bits(marks, messages, message):
     for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
         marks[messages.terms[k] >> 6] = 0
 
 
 @inline_kernel
-def has_bit(marks, term):  # type: ignore[no-untyped-def]
+def has_bit(marks, term):
     return (marks[term >> np.uint64(6)] >> (term & np.uint64(63))) & np.uint64(1)
 
 
 @inline_kernel
-def ask_for(words, first, stop):  # type: ignore[no-untyped-def]
+def ask_for(words, first, stop):
     """Ask for the cache lines of words[first:stop], or the first of them."""
     for at in range(first, min(stop, first + _ASKED), _LINE):
         prefetch(words, at)
 
 
 @lean_kernel
-def ask_for_nodes(nodes, messages, message):  # type: ignore[no-untyped-def]
+def ask_for_nodes(nodes, messages, message):
     for k in range(messages.term_starts[message], messages.term_starts[message + 1]):
         prefetch(nodes, 2 * np.int64(messages.terms[k]))
 
 
 @lean_kernel
-def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
+def point_lists(run, messages, message, desk):
     """Write the plain lists that a point must look at to the desk, and the cells of crowded terms to its far end; ask
     for their memory.
     """
@@ -242,7 +242,7 @@ def point_lists(run, messages, message, desk):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def open_cells(run, desk):  # type: ignore[no-untyped-def]
+def open_cells(run, desk):
     """Write the lists of the cells that wait on a desk behind its others, and ask for them."""
     cells, words, lists = run.starts, run.words, desk.lists
     n_lists, n_words, n_asked = desk.counts[LISTS], desk.counts[WORDS], desk.counts[ASKED]
@@ -260,7 +260,7 @@ def open_cells(run, desk):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def scan(words, desk, asked, late, out, n):  # type: ignore[no-untyped-def]
+def scan(words, desk, asked, late, out, n):
     """Write the rows of the message's lists that surely hold to out[n:], and those that may to `late`. Return the new
     n, how many are late, and how many entries there were.
     """
@@ -279,7 +279,7 @@ def scan(words, desk, asked, late, out, n):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def scan_list(words, entries, place, asked, late, n_late, found):  # type: ignore[no-untyped-def]
+def scan_list(words, entries, place, asked, late, n_late, found):
     """Of the entries whose boxes overlap the place strictly, write lone rows to out[n:] and where paired ones are to
     `picks`; of those that touch, the rows that may hold to `late`. Return the new n, how many are picked, and n_late.
     """
@@ -302,13 +302,13 @@ def scan_list(words, entries, place, asked, late, n_late, found):  # type: ignor
 
 
 @inline_kernel
-def low_bits(k):  # type: ignore[no-untyped-def]
+def low_bits(k):
     """The k lowest of eight bits."""
     return (1 << min(WIDTH, max(0, k))) - 1
 
 
 @lean_kernel
-def add_touching(words, which, marks, late, n_late):  # type: ignore[no-untyped-def]
+def add_touching(words, which, marks, late, n_late):
     """Write those rows of the entries that are set in `bits`, from number i on, to `late` that are lone or have their
     second term; return the new n_late.
     """
@@ -322,7 +322,7 @@ def add_touching(words, which, marks, late, n_late):  # type: ignore[no-untyped-
 
 
 @lean_kernel
-def row_of(words, entries, number, marks):  # type: ignore[no-untyped-def]
+def row_of(words, entries, number, marks):
     """The row of an entry, with _MANY if that is so; or _NO_ROW if its second term is missing."""
     first, n_lone, n_paired = entries
     place = first + n_lone + n_paired + number
@@ -335,7 +335,7 @@ def row_of(words, entries, number, marks):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def keep_paired(words, asked, late, n_late, out, n):  # type: ignore[no-untyped-def]
+def keep_paired(words, asked, late, n_late, out, n):
     """Of the rows picked, write those that have their second term to out[n:], or to `late` if they have more. Return
     the new n and n_late.
     """
@@ -356,7 +356,7 @@ def keep_paired(words, asked, late, n_late, out, n):  # type: ignore[no-untyped-
 
 
 @lean_kernel
-def ask_for_row(store, late):  # type: ignore[no-untyped-def]
+def ask_for_row(store, late):
     """Ask for what settles a late row: where it is, or where its terms are."""
     row = np.int64(late & _ROW)
     if late & _UNSURE:
@@ -367,13 +367,13 @@ def ask_for_row(store, late):  # type: ignore[no-untyped-def]
 
 
 @lean_kernel
-def ask_for_rows(store, late, n_late):  # type: ignore[no-untyped-def]
+def ask_for_rows(store, late, n_late):
     for i in range(min(n_late, 2 * _AHEAD)):
         ask_for_row(store, late[i])
 
 
 @lean_kernel
-def settle(store, box, marks, late, n_late, out, n):  # type: ignore[no-untyped-def]
+def settle(store, box, marks, late, n_late, out, n):
     """Ask the late rows exactly what is not sure of them; write those that hold to out[n:]; return the new n.
 
     A stored row costs up to four cache misses, so those of the next rows are on their way meanwhile: a long message has
@@ -395,7 +395,7 @@ def settle(store, box, marks, late, n_late, out, n):  # type: ignore[no-untyped-
 
 
 @lean_kernel
-def has_all_bits(store, row, marks):  # type: ignore[no-untyped-def]
+def has_all_bits(store, row, marks):
     """Whether each positive term of the row is marked."""
     first = store.offsets[row]
     for k in range(first, first + store.n_terms[row]):
@@ -405,7 +405,7 @@ def has_all_bits(store, row, marks):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def scan_range(run, store, message, place, asked, out, n):  # type: ignore[no-untyped-def]
+def scan_range(run, store, message, place, asked, out, n):
     """For a message with a range: scan every cell that it overlaps; return (out, n)."""
     messages, m = message
     marks, work = asked
@@ -442,7 +442,7 @@ def scan_range(run, store, message, place, asked, out, n):  # type: ignore[no-un
 
 
 @lean_kernel
-def scan_cell(words, block, at, asked, late, n_late, found):  # type: ignore[no-untyped-def]
+def scan_cell(words, block, at, asked, late, n_late, found):
     """Scan one cell for a range; return n and n_late."""
     place, cell = at
     marks, work = asked

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import JIT_DISABLED, kernel
-from nearcast.arrays.ticket import ticket_for
+from nearcast.arrays.pointers import ticket_for
 from nearcast.indexes.pyramid.run import RunArrays
 from nearcast.indexes.pyramid.scan import Desks, match_points, match_run, new_desks
-from nearcast.matching.keyword_lists import KeywordLists, match_lists
-from nearcast.matching.postings import PostingArrays
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
+from nearcast.structures.keyword_lists import KeywordLists, match_lists
+from nearcast.structures.postings import PostingArrays
 
 # A ticket names the store's arrays, the owners, the marks of both parts, the young part's arrays, what the short way
 # works with, then each run's arrays.
@@ -25,7 +25,7 @@ _RUN_SIZE = len(RunArrays._fields)
 _LONGEST, _MOST = 64, 2048  # terms, and entries, of a message that goes the short way
 
 if not JIT_DISABLED:
-    from nearcast.arrays.ticket import (
+    from nearcast.arrays.pointers import (
         unsafe_boxes,
         unsafe_floats,
         unsafe_int32,
@@ -36,10 +36,10 @@ if not JIT_DISABLED:
         unsafe_word_pairs,
         unsafe_words,
     )
-    from nearcast.matching.row_ticket import unsafe_rows
+    from nearcast.structures.row_pointers import unsafe_rows
 
     @kernel
-    def _match_ticket(ticket, terms, x, y, room):  # type: ignore[no-untyped-def]
+    def _match_ticket(ticket, terms, x, y, room):
         """The owners of all rows that hold on one message at a point, unordered; lists read; entries looked at."""
         starts = np.array((0, len(terms)))
         message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
@@ -57,7 +57,7 @@ if not JIT_DISABLED:
         return ids, nodes, seen
 
     @kernel
-    def _match_short(ticket, terms, x, y):  # type: ignore[no-untyped-def]
+    def _match_short(ticket, terms, x, y):
         """The same where nothing is young, without allocating: the ids are left on the desk. Return how many, or -1 if
         there is too much for it; lists read; entries looked at.
         """
@@ -86,7 +86,7 @@ if not JIT_DISABLED:
         return n, work[0], work[1]
 
     @kernel
-    def _young_of(ticket):  # type: ignore[no-untyped-def]
+    def _young_of(ticket):
         return PostingArrays(
             unsafe_int64(ticket, _YOUNG),
             unsafe_int32(ticket, _YOUNG + 1),
@@ -99,7 +99,7 @@ if not JIT_DISABLED:
         )
 
     @kernel
-    def _run_of(ticket, first):  # type: ignore[no-untyped-def]
+    def _run_of(ticket, first):
         return RunArrays(
             unsafe_word_pairs(ticket, first),
             unsafe_uint32(ticket, first + 1),
@@ -109,7 +109,7 @@ if not JIT_DISABLED:
         )
 
     @kernel
-    def _with_owners(ids, owners, rows):  # type: ignore[no-untyped-def]
+    def _with_owners(ids, owners, rows):
         """A new array of these ids and the owners of these rows."""
         out = np.empty(len(ids) + len(rows), np.int64)
         out[: len(ids)] = ids
@@ -164,4 +164,4 @@ class Tickets(threading.local):
             n, nodes, seen = _match_short(desk.ticket, terms, float(x), float(y))
             if n >= 0:
                 return desk.ids[:n].copy(), nodes, seen
-        return _match_ticket(desk.ticket, terms, float(x), float(y), desk.room)  # type: ignore[no-any-return]
+        return _match_ticket(desk.ticket, terms, float(x), float(y), desk.room)

@@ -1,0 +1,1 @@
+"""The papers' experiments as data, run and compared with what the papers claim."""

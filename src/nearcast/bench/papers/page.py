@@ -1,0 +1,159 @@
+"""A paper's experiments as a Markdown page: picture, our figures, what the paper says beside what we see."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from nearcast.bench.papers.claims import values_text, verdicts
+from nearcast.bench.papers.paper import Claim, Figure, Paper
+from nearcast.bench.papers.points import UNITS, Point, points_of
+from nearcast.bench.papers.result import PaperResult
+from nearcast.bench.reports.report import number, where_measured
+from nearcast.errors import InvalidInput
+
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+"""Between these lines of a page, figures are put anew; all else is kept."""
+
+PicturePath = Callable[[Figure], str | None]
+"""Where the page finds a figure's picture; None where there is none."""
+
+
+def picture_name(figure: Figure) -> str:
+    return f"{'fig-' if figure.id[:1].isdigit() else ''}{figure.id}.png"
+
+
+def page(paper: Paper, result: PaperResult, picture: PicturePath) -> str:
+    """The whole page, without a title."""
+    command = f"`nearcast bench paper {paper.name}" + (f" --scale {result.scale:g}`" if result.scale != 1 else "`")
+    parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), _READING]
+    parts += [summary(paper, result)]
+    parts += [_section(figure, result, picture(figure)) for figure in result.figures(paper)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_READING = (
+    "How to read: times are CPU time in one thread, messages in one batch, the median of several rounds, all methods "
+    "in turns. Each figure is over the messages that all of its methods had: a slow method has a budget of time, and "
+    "may get fewer. `a` → `b` 1.2×: `b` costs 1.2 times what `a` does (mean over the axis). "
+    "Holds: *level* is a difference within 5 %, either way. All methods found the same pairs."
+)
+
+
+def summary(paper: Paper, result: PaperResult) -> str:
+    """All that can be checked, in one table."""
+    rows = [["figure", "the paper says", "holds"]]
+    for figure in result.figures(paper):
+        points = points_of(figure, result.parts[figure.id], result.runs)
+        rows += [[figure.name, claim.says, holds_in_short(figure, claim, points)] for claim in figure.claims]
+    return _table(rows) if len(rows) > 1 else ""
+
+
+def holds_in_short(figure: Figure, claim: Claim, points: Sequence[Point]) -> str:
+    """ "yes", "no, by 2×", or in how many of its panels it is so."""
+    if not (claim.order or claim.values or claim.trend):
+        return "-"
+    found = verdicts(figure, claim, points)
+    if not found:
+        return "not measured"
+    if len(found) == 1:
+        return found[0].holds
+    answers = Counter(verdict.holds.split(",")[0] for verdict in found)
+    if len(answers) == 1 and "no" not in answers:
+        return found[0].holds
+    said = [f"{answer} in {answers[answer]}" for answer in ("yes", "level", "no") if answers[answer]]
+    return f"{', '.join(said)} of {len(found)} groups"
+
+
+def _section(figure: Figure, result: PaperResult, picture: str | None) -> str:
+    points = points_of(figure, result.parts[figure.id], result.runs)
+    place = f" ({figure.place})" if figure.place else ""
+    parts = [f"### {figure.name}: {figure.title}", f"![{figure.name}]({picture})" if picture else ""]
+    parts += [_measured(figure, result, points) + place + ".", figure.note.strip(), left_out(figure, result)]
+    parts += _tables(figure, points)
+    parts += [_claims(figure, points)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _measured(figure: Figure, result: PaperResult, points: Sequence[Point]) -> str:
+    """Over what: the data sets, how many subscriptions, how many messages."""
+    runs = [(part.data, result.runs[part.run]["workload"]) for part in result.parts[figure.id]]
+    sizes = sorted({workload["subscriptions"] for _, workload in runs})
+    if not sizes:
+        return "Not measured"
+    messages = sorted({point.messages for point in points if point.messages})
+    with_messages = f", {_span(messages)} messages in each group" if messages else ""
+    names = " and ".join(dict.fromkeys(f"*{data}*" for data, _ in runs))
+    return f"In {UNITS[figure.measure]}; {names}, {_span(sizes)} subscriptions{with_messages}"
+
+
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+
+
+def left_out(figure: Figure, result: PaperResult) -> str:
+    missing = result.missing.get(figure.id, {})
+    return f"Left out: {'; '.join(f'`{label}` ({why})' for label, why in missing.items())}." if missing else ""
+
+
+def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
+    """A table for each panel: a line for each method, a column for each place on the axis."""
+    tables = []
+    for panel in dict.fromkeys(point.panel for point in points):
+        own = [point for point in points if point.panel == panel]
+        places = list(dict.fromkeys(point.label for point in own))
+        values = {(point.method, point.label): point.value for point in own}
+        head = f"{panel}, {figure.along}" if panel else figure.along
+        rows = [[head, *places]]
+        for method in dict.fromkeys(point.method for point in own):
+            rows.append([f"`{method}`", *(number(values.get((method, place))) for place in places)])
+        tables.append(_table(rows, numbers=True))
+    return tables
+
+
+def _claims(figure: Figure, points: Sequence[Point]) -> str:
+    rows = [["the paper says", "we see", "holds"]]
+    for claim in figure.claims:
+        says = f"{claim.says} {values_text(figure, claim)}".strip() + (f" ({claim.place})" if claim.place else "")
+        found = verdicts(figure, claim, points)
+        if not found:
+            checked = bool(claim.order or claim.values or claim.trend)
+            rows.append([says, claim.why, "not measured" if checked else "-"])
+        for k, verdict in enumerate(found):
+            seen = f"{verdict.panel}: {verdict.seen}" if verdict.panel else verdict.seen
+            rows.append([says if k == 0 else "", seen, verdict.holds])
+        if found and claim.why:
+            rows.append(["", f"*Why: {claim.why}*", ""])
+    return _table(rows) if len(rows) > 1 else ""
+
+
+def _table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
+    rule = ["---", *(["---:" if numbers else "---"] * (len(rows[0]) - 1))]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in (rows[0], rule, *rows[1:]))
+
+
+def _cell(text: Any) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|")
+
+
+# -- files
+
+
+def put_into(path: Path, text: str) -> None:
+    """Put the text between the marks of an existing page."""
+    try:
+        before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not begin or not end:
+            raise InvalidInput(f"{path} has no place for figures: a line '{BEGIN}', and below it '{END}'")
+        path.write_text(f"{before}{BEGIN}\n{text.strip()}\n{END}{after}", encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be used as a page: {error}") from None
+
+
+def relative(target: Path, page_path: Path) -> str:
+    """A link to a file, as it stands in a page."""
+    return Path(os.path.relpath(target, page_path.parent)).as_posix()

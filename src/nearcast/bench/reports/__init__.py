@@ -1,0 +1,1 @@
+"""Benchmark results as files, tables and pictures."""

@@ -1,0 +1,161 @@
+"""The figures that tables and pictures show, read off a raw result."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nearcast.bench.reports.results import Result
+from nearcast.bench.runs.measure import median, percentile
+from nearcast.errors import InvalidInput
+
+
+class Figures(NamedTuple):
+    """One line of the report: a method on one group of messages of one case. None: not measured."""
+
+    varied: dict[str, Any]
+    workload: str
+    subscriptions: int
+    group: str
+    method: str  # with its options, where it was given some
+    messages: int  # how many were matched in each round
+    batch_us: float | None  # CPU time a message, in a batch: median of the rounds
+    single_us: float | None  # CPU time a message, one call each: median
+    single_p99_us: float | None
+    ratio: float | None  # the baseline's batch_us / own batch_us: above 1 is faster
+    build_s: float  # CPU time
+    bytes_per_subscription: float  # held by the method, beyond the stored rows
+    stored_per_subscription: float  # bytes of the stored rows, the same for all methods
+    whole_per_subscription: float | None  # bytes of an index made from tables: rows, method, ids and vocabulary
+    peak_bytes: int | None  # the most that the process held at once in this case, all methods together
+    nodes: float  # a message
+    candidates: float
+    matches: float
+    insert_us: float | None  # CPU time a row, in batches
+    remove_us: float | None
+    tables: dict[str, float] | None  # through the table API: see `_tables`
+    match_one: dict[str, float] | None  # see `_match_one`
+    threads: dict[str, dict[str, float]] | None  # by number of threads: see `_threads`
+
+
+def figures(result: Result, baseline: str | None = None) -> list[Figures]:
+    """All lines. The ratio is against `baseline`, or against the best other method where none is named."""
+    lines = []
+    for run in result.runs:
+        for group, records in run["groups"].items():
+            names = [record["method"] for record in records]
+            if baseline is not None and baseline not in names:
+                raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(names)}")
+            for own in records:
+                others = [other for other in records if _is_compared(other["method"], own["method"], baseline)]
+                lines.append(_line(run, group, own, _ratio(own, others)))
+    return lines
+
+
+def _is_compared(other: str, own: str, baseline: str | None) -> bool:
+    return other != own if baseline is None else other == baseline
+
+
+def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float | None) -> Figures:
+    name, messages = record["method"], record["messages"]
+    subscriptions = run["workload"]["subscriptions"]
+    build = _of(run["builds"], name)
+    updates = _of(run.get("updates") or run.get("arrivals", []), name)
+    whole = _of(run.get("tables", []), name)
+    table = whole.get("groups", {}).get(group, {})
+    work = {key: value / max(1, messages) for key, value in record["work"].items()}
+    return Figures(
+        run["varied"],
+        run["workload"]["name"],
+        subscriptions,
+        group,
+        name,
+        messages,
+        batch_us(record),
+        median(record["singles_cpu_us"]),
+        percentile(record["singles_cpu_us"], 0.99),
+        ratio,
+        build["cpu_s"],
+        build["bytes"] / max(1, subscriptions),
+        run["stored_bytes"] / max(1, subscriptions),
+        whole["bytes"] / max(1, subscriptions) if whole else None,
+        run["memory"]["peak_bytes"],
+        work["nodes"],
+        work["candidates"],
+        work["matches"],
+        _update_us(updates, "insert_cpu_s"),
+        _update_us(updates, "remove_cpu_s"),
+        _tables(table),
+        _match_one(table),
+        _threads(_of(run.get("threads", {}).get(group, []), name)),
+    )
+
+
+def _of(records: list[dict[str, Any]], method: str) -> dict[str, Any]:
+    return next((record for record in records if record["method"] == method), {})
+
+
+def batch_us(record: dict[str, Any], messages: int | None = None) -> float | None:
+    """CPU time a message of a group's record: over all of its messages, or over the first so many."""
+    n = record["messages"] if messages is None else messages
+    middle = median(record["rounds_cpu_s"].get(str(n), []))
+    return None if middle is None or not n else middle / n * 1e6
+
+
+def _ratio(own: dict[str, Any], others: list[dict[str, Any]]) -> float | None:
+    """The time of the best of the others / own time, pair by pair on the messages that both had."""
+    ratios = []
+    for other in others:
+        shared = min(own["messages"], other["messages"])
+        mine, theirs = batch_us(own, shared), batch_us(other, shared)
+        if mine and theirs:
+            ratios.append(theirs / mine)
+    return min(ratios, default=None)
+
+
+def _update_us(record: dict[str, Any], which: str) -> float | None:
+    if which not in record:
+        return None
+    each = [took / rows * 1e6 for took, rows in zip(record[which], record["rows"], strict=True) if rows]
+    return median(each)
+
+
+_SUMMED = ("read", "kernel", "order", "write")
+
+
+def _tables(record: dict[str, Any]) -> dict[str, float] | None:
+    """CPU µs a message, medians: the whole, its parts, the rest (median of whole - parts), and whole / kernel."""
+    if not record.get("messages"):
+        return None
+    scale = 1e6 / record["messages"]
+    rounds = {key.removesuffix("_cpu_s"): values for key, values in record.items() if key.endswith("_cpu_s")}
+    parts = {name: (median(values) or 0.0) * scale for name, values in rounds.items()}
+    summed = [sum(each) for each in zip(*(rounds[name] for name in _SUMMED), strict=True)]
+    rests = [whole - parts_s for whole, parts_s in zip(rounds["whole"], summed, strict=True)]
+    parts["rest"] = (median(rests) or 0.0) * scale
+    if parts["kernel"] > 0:
+        parts["ratio"] = parts["whole"] / parts["kernel"]
+    return {"messages": record["messages"], **parts}
+
+
+def _match_one(record: dict[str, Any]) -> dict[str, float] | None:
+    """µs of `index.match_one`: median and 99th percentile, of CPU and of wall time."""
+    if not record.get("ones_cpu_us"):
+        return None
+    summed: dict[str, float] = {"messages": len(record["ones_cpu_us"])}
+    for clock in ("cpu", "wall"):
+        readings = record[f"ones_{clock}_us"]
+        summed |= {f"{clock}_us": median(readings) or 0.0, f"{clock}_p99_us": percentile(readings, 0.99) or 0.0}
+    return summed
+
+
+def _threads(record: dict[str, Any]) -> dict[str, dict[str, float]] | None:
+    """Messages a second of wall time, and how often that of the first number of threads."""
+    if not record.get("messages"):
+        return None
+    walls = {count: median(rounds) for count, rounds in record["wall_s"].items()}
+    first = next(iter(walls.values()))
+    return {
+        count: {"messages": record["messages"], "per_s": record["messages"] / wall, "ratio": first / wall}
+        for count, wall in walls.items()
+        if wall and first
+    } or None

@@ -1,0 +1,233 @@
+"""Results for people: tables on the screen, or Markdown for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from nearcast.bench.reports.figures import Figures, figures
+from nearcast.bench.reports.results import Result
+
+
+class Column(NamedTuple):
+    title: str
+    text: Callable[[Figures], str]
+
+
+def number(value: float | None) -> str:
+    """At least two digits that count; from a hundred on without a fraction."""
+    if value is None:
+        return "-"
+    digits = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 4
+    return f"{value:,.{digits}f}"
+
+
+def _times(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "<0.01×" if value < 0.01 else f"{value:.0f}×" if value >= 100 else f"{value:.2g}×"
+
+
+def label_of(value: Any) -> str:
+    """A varied value in few letters; a pair of equals as one number."""
+    if isinstance(value, list | tuple):
+        return "–".join(label_of(part) for part in dict.fromkeys(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+_METHOD = Column("method", lambda line: line.method)
+_TIMES = (
+    Column("of", lambda line: f"{line.messages:,}"),
+    Column("µs", lambda line: number(line.batch_us)),
+    Column("ratio", lambda line: _times(line.ratio)),
+    Column("single", lambda line: number(line.single_us)),
+    Column("p99", lambda line: number(line.single_p99_us)),
+)
+_WORK = (
+    Column("nodes", lambda line: number(line.nodes)),
+    Column("compared", lambda line: number(line.candidates)),
+    Column("matches", lambda line: number(line.matches)),
+)
+_COSTS = (
+    Column("build s", lambda line: number(line.build_s)),
+    Column("bytes", lambda line: number(line.bytes_per_subscription)),
+    Column("stored", lambda line: number(line.stored_per_subscription)),
+    Column("whole", lambda line: number(line.whole_per_subscription)),
+    Column("peak MB", lambda line: number(None if line.peak_bytes is None else line.peak_bytes / 1e6)),
+    Column("insert µs", lambda line: number(line.insert_us)),
+    Column("remove µs", lambda line: number(line.remove_us)),
+)
+
+
+def _table_column(title: str, figure: str) -> Column:
+    return Column(title, lambda line: number((line.tables or {}).get(figure)))
+
+
+def _rest(line: Figures) -> float | None:
+    """Two digits after the point: it is a difference, and more of them are noise. Never -0."""
+    rest = (line.tables or {}).get("rest")
+    return None if rest is None else round(rest, 2) + 0.0
+
+
+def _one_column(title: str, figure: str) -> Column:
+    return Column(title, lambda line: number((line.match_one or {}).get(figure)))
+
+
+_TABLES = (
+    Column("of", lambda line: f"{(line.tables or {}).get('messages', 0):,}"),
+    _table_column("table", "whole"),
+    Column("/ kernel", lambda line: _times((line.tables or {}).get("ratio"))),
+    _table_column("read", "read"),
+    _table_column("lookup", "lookup"),
+    _table_column("kernel", "kernel"),
+    _table_column("order", "order"),
+    _table_column("write", "write"),
+    Column("rest", lambda line: number(_rest(line))),
+)
+_ONES = (
+    Column("of", lambda line: f"{(line.match_one or {}).get('messages', 0):,}"),
+    _one_column("CPU", "cpu_us"),
+    _one_column("CPU p99", "cpu_p99_us"),
+    _one_column("wall", "wall_us"),
+    _one_column("wall p99", "wall_p99_us"),
+)
+
+
+class Section(NamedTuple):
+    """One kind of table, where something of it was measured."""
+
+    title: str
+    measured: Callable[[Figures], Any]
+    columns: Callable[[Sequence[Figures]], Sequence[Column]]
+
+
+def _thread_columns(lines: Sequence[Figures]) -> list[Column]:
+    """Messages a second for each number of threads, and from the second on how often the first."""
+    counts = list(dict.fromkeys(count for line in lines for count in line.threads or {}))
+    columns = [Column("of", lambda line: number(_threads(line, counts[0], "messages")))]
+    for count in counts:
+        columns.append(_speed_column(count))
+        if count != counts[0]:
+            columns.append(_speedup_column(count))
+    return columns
+
+
+def _speed_column(count: str) -> Column:
+    title = "1 thread /s" if count == "1" else f"{count} threads /s"
+    return Column(title, lambda line: number(_threads(line, count, "per_s")))
+
+
+def _speedup_column(count: str) -> Column:
+    return Column("ratio", lambda line: _times(_threads(line, count, "ratio")))
+
+
+def _threads(line: Figures, count: str, figure: str) -> float | None:
+    return (line.threads or {}).get(count, {}).get(figure)
+
+
+_SECTIONS = (
+    Section("", lambda line: True, lambda lines: (*_TIMES, *_WORK)),
+    Section("through tables", lambda line: line.tables, lambda lines: _TABLES),
+    Section("by match_one", lambda line: line.match_one, lambda lines: _ONES),
+    Section("by threads", lambda line: line.threads, _thread_columns),
+)
+
+
+def screen_report(result: Result, baseline: str | None = None) -> Group:
+    """For the terminal: for each case, what a message costs by group, then what the index costs."""
+    parts: list[Any] = [
+        Text(f"{result.sweep['name']}: {where_measured(result.surroundings)}"),
+        Text(_reading(result, baseline)),
+    ]
+    for case, lines in _cases(result, baseline):
+        for group, members in groupby(lines, key=lambda line: line.group):
+            own = list(members)
+            for section, measured in _sections(own):
+                title = f"{case}, {group} messages {section.title}".strip()
+                parts += _screen_table(title, measured, [_METHOD, *section.columns(measured)])
+        parts += _screen_table(f"{case}, the index", _one_group(lines), [_METHOD, *_COSTS])
+    return Group(*parts)
+
+
+def _sections(lines: Sequence[Figures]) -> list[tuple[Section, list[Figures]]]:
+    """Each section with the lines that have something for it; none without lines."""
+    filled = [(section, [line for line in lines if section.measured(line)]) for section in _SECTIONS]
+    return [(section, measured) for section, measured in filled if measured]
+
+
+def _screen_table(title: str, lines: Sequence[Figures], columns: Sequence[Column]) -> list[Text | Table]:
+    """Title and table apart: a title of the table's own would be wrapped to its width."""
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for column in columns:
+        is_name = column is _METHOD
+        # Where the screen is narrow, long labels are folded; numbers are never cut.
+        table.add_column(column.title, justify="left" if is_name else "right", no_wrap=not is_name)
+    for line in lines:
+        table.add_row(*(column.text(line) for column in columns))
+    return [Text(f"\n{title}", style="italic"), table]
+
+
+def markdown_report(result: Result, baseline: str | None = None) -> str:
+    """For a page of docs: a table of messages for each section that was measured, and one of indexes."""
+    cases = _cases(result, baseline)
+    lines = [line for _, members in cases for line in members]
+    case = Column("workload", _case_of)
+    group = Column("messages", lambda line: line.group)
+    tables = []
+    for section, measured in _sections(lines):
+        title = f"{section.title[0].upper()}{section.title[1:]}:\n\n" if section.title else ""
+        tables.append(title + _markdown_table(measured, [case, group, _METHOD, *section.columns(measured)]))
+    indexes = _markdown_table([line for _, members in cases for line in _one_group(members)], [case, _METHOD, *_COSTS])
+    return "\n\n".join([where_measured(result.surroundings), *tables, indexes, _reading(result, baseline)]) + "\n"
+
+
+def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:
+    is_text = [column.title in ("workload", "messages", "method") for column in columns]
+    rows = [[column.title for column in columns], ["---" if text else "---:" for text in is_text]]
+    rows += [[column.text(line) for column in columns] for line in lines]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _cases(result: Result, baseline: str | None) -> list[tuple[str, list[Figures]]]:
+    return [(case, list(lines)) for case, lines in groupby(figures(result, baseline), key=_case_of)]
+
+
+def _case_of(line: Figures) -> str:
+    named = [line.workload, f"{line.subscriptions:,} subscriptions"]
+    shown = ("base", "subscriptions")
+    named += [f"{name} {label_of(value)}" for name, value in line.varied.items() if name not in shown]
+    return ", ".join(named)
+
+
+def _one_group(lines: Sequence[Figures]) -> list[Figures]:
+    """The index is the same for all groups: the lines of the first."""
+    return [line for line in lines if line.group == lines[0].group]
+
+
+def where_measured(around: dict[str, Any]) -> str:
+    """The surroundings in one line."""
+    versions = ", ".join(f"{name} {number}" for name, number in around["versions"].items())
+    commit = f", commit {around['commit']}" if around.get("commit") else ""
+    peak = around.get("peak_memory_bytes")
+    held = f" Peak resident memory of the process: {number(peak / 1e6)} MB." if peak else ""
+    return f"{around['cpu']}, {around['cores']} cores, Python {around['python']}, {versions}{commit}.{held}"
+
+
+def _reading(result: Result, baseline: str | None) -> str:
+    """How to read the figures, and what is not there."""
+    against = f"'{baseline}'" if baseline else "the best other method"
+    said = (
+        "µs of CPU time per message, in a batch of so many and (single, p99) one call each; "
+        f"ratio = time of {against} / own time; compared = candidates; "
+        "bytes per subscription: of the method beyond the stored rows, of the stored rows, of the whole index. "
+        "On the messages that they had in common all methods found the same pairs."
+    )
+    left_out = {f"{name} ({reason})" for run in result.runs for name, reason in run["left_out"].items()}
+    return f"{said} Left out: {'; '.join(sorted(left_out))}." if left_out else said

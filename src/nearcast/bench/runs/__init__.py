@@ -1,0 +1,1 @@
+"""Benchmark runs: methods built, compared and timed side by side."""

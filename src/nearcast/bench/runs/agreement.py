@@ -1,0 +1,68 @@
+"""Do all methods find the same? Pair by pair, on every message that they have in common."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.errors import NearcastError
+from nearcast.model import Hits
+
+
+class Disagreement(NearcastError):
+    """Two methods gave different answers; the figures of such a run would be worthless."""
+
+
+def sorted_hits(hits: Hits) -> Hits:
+    """The same, each message's rows ascending. Repeats stay: they are faults."""
+    rows = np.array(hits.rows)
+    _sort_each(rows, hits.starts)
+    return Hits(rows, hits.starts)
+
+
+@kernel
+def _sort_each(rows, starts):
+    for i in range(len(starts) - 1):
+        rows[starts[i] : starts[i + 1]].sort()
+
+
+def digest(found: Hits) -> str:
+    """A short name of the sorted (message, row) pairs, to compare runs by."""
+    made = hashlib.blake2b(digest_size=8)
+    made.update(np.ascontiguousarray(found.starts, np.int64).tobytes())
+    made.update(np.ascontiguousarray(found.rows, np.int64).tobytes())
+    return made.hexdigest()
+
+
+def require_agreement(found: dict[str, Hits], what: str) -> None:
+    """Raise Disagreement at the first difference. Hits are sorted; some may be of fewer messages."""
+    names = list(found)
+    reference = max(names, key=lambda name: (len(found[name].starts), name == "brute"))
+    for name in names:
+        n = len(found[name].starts) - 1
+        if not _equal(found[name], found[reference], n):
+            raise Disagreement(_difference(name, reference, found, what))
+
+
+def _equal(mine: Hits, theirs: Hits, n: int) -> bool:
+    same_counts = np.array_equal(mine.starts, theirs.starts[: n + 1])
+    return same_counts and np.array_equal(mine.rows, theirs.rows[: theirs.starts[n]])
+
+
+def _difference(name: str, reference: str, found: dict[str, Hits], what: str) -> str:
+    mine, theirs = found[name], found[reference]
+    for message in range(len(mine.starts) - 1):
+        a = mine.rows[mine.starts[message] : mine.starts[message + 1]]
+        b = theirs.rows[theirs.starts[message] : theirs.starts[message + 1]]
+        if not np.array_equal(a, b):
+            break
+    repeated = np.unique(a[:-1][a[1:] == a[:-1]])
+    missing, extra = np.setdiff1d(b, a), np.setdiff1d(a, b)
+    return (
+        f"'{name}' and '{reference}' disagree on {what}, message {message}: "
+        f"{len(a)} against {len(b)} subscriptions; "
+        f"only '{reference}' has {missing[:5].tolist()}, only '{name}' has {extra[:5].tolist()}, "
+        f"'{name}' repeats {repeated[:5].tolist()}"
+    )

@@ -1,0 +1,194 @@
+"""The pipeline on Spark against the plain join, against the library, and against nothing at all: its overheads.
+
+All in one session that was started and warmed up before; everything else counts, from Parquet to Parquet.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nearcast.bench.spark_runs.cpu import cpu_seconds
+from nearcast.bench.spark_runs.join import plain_join
+from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.workloads.tables import write_workload
+from nearcast.bench.workloads.workload import Workload
+from nearcast.errors import NearcastError
+from nearcast.sharding.planning.capacity import Constants, us_per_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from nearcast.spark.batch.match import Layout
+
+GROUP = "short-point"
+LAYOUTS: tuple[Layout, ...] = ("replicated", "sharded")
+_BATCH = 65_536  # messages that the library is given at a time: as many as a task of Spark gets
+_LIBRARY_MESSAGES = 500_000  # enough for a rate
+_WARM_UP = 2_000
+
+
+class Data(NamedTuple):
+    """A workload on disk, and a place for what is made of it."""
+
+    folder: Path
+    subscriptions: str
+    messages: str
+    n_subscriptions: int
+    n_messages: int
+
+    def path(self, name: str) -> str:
+        return os.fspath(self.folder / name)
+
+
+def write_data(workload: Workload, folder: Path) -> Data:
+    """Subscriptions and point messages of a workload."""
+    chosen = workload.but(groups=[GROUP])
+    write_workload(MadeUp(chosen), chosen, folder)
+    files = (folder / "subscriptions.parquet", folder / f"messages-{GROUP}.parquet")
+    return Data(folder, str(files[0]), str(files[1]), chosen.subscriptions, chosen.messages)
+
+
+def warm_up(session: SparkSession, workload: Workload, folder: Path, shards: int) -> None:
+    """Both ways once, small: Java compiles, workers start, kernels load."""
+    small = write_data(workload.but(subscriptions=_WARM_UP, messages=_WARM_UP), folder)
+    plain_join(session, small.subscriptions, small.messages, small.path("joined"))
+    build(session, small, shards)
+    for layout in LAYOUTS:
+        match(session, small, layout)
+
+
+def build(session: SparkSession, data: Data, shards: int) -> float:
+    """Seconds."""
+    from nearcast.spark.batch.build import build_sharded
+
+    space = (0.0, 0.0, 1.0, 1.0)
+    return seconds_of(
+        lambda: build_sharded(
+            session, data.subscriptions, data.path("index"), shards=shards, messages=data.messages, space=space
+        )
+    )
+
+
+def match(session: SparkSession, data: Data, layout: Layout) -> float:
+    """Seconds."""
+    from nearcast.spark.batch.match import match_batch
+
+    out = data.path(f"matches-{layout}")
+    return seconds_of(lambda: match_batch(session, data.path("index"), data.messages, out, layout=layout))
+
+
+def against_join(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
+    """Ours (build and match) and the join, in turns; both must have found the same pairs."""
+    builds, matches, joins = [], [], []
+    for _ in range(rounds):
+        builds.append(build(session, data, shards))
+        matches.append(match(session, data, "auto"))
+        joins.append(seconds_of(lambda: plain_join(session, data.subscriptions, data.messages, data.path("joined"))))
+    pairs = _require_same(data.path("matches-auto"), data.path("joined"))
+    ours = statistics.median(builds) + statistics.median(matches)
+    return {
+        "subscriptions": data.n_subscriptions,
+        "messages": data.n_messages,
+        "pairs": pairs,
+        "join_seconds": statistics.median(joins),
+        "build_seconds": statistics.median(builds),
+        "match_seconds": statistics.median(matches),
+        "ratio": statistics.median(joins) / ours,
+    }
+
+
+def against_library(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
+    """Messages per second and core, Parquet to Parquet, of the library in one thread and of Spark on all cores."""
+    from nearcast.spark.runtime.session import cores_of
+
+    cores = cores_of(session)
+    build_seconds = build(session, data, shards)
+    library, n_library = _library_rate(data, rounds)
+    told: dict[str, Any] = {
+        "subscriptions": data.n_subscriptions,
+        "messages": data.n_messages,
+        "cores": cores,
+        "shards": shards,
+        "build_seconds": build_seconds,
+        "library_messages": n_library,
+        "library_per_core_per_second": library,
+    }
+    for layout in LAYOUTS:
+        before = cpu_seconds()
+        rate = data.n_messages / statistics.median(match(session, data, layout) for _ in range(rounds)) / cores
+        told[f"{layout}_per_core_per_second"] = rate
+        told[f"{layout}_share_of_library"] = rate / library
+        told[f"{layout}_cpu_us_per_message"] = _us_each(before, rounds * data.n_messages)
+        k = _n_pairs(data.path(f"matches-{layout}")) / data.n_messages
+        told[f"{layout}_model_us_per_message"] = us_per_message(
+            data.n_subscriptions / shards, k, layout == "sharded", Constants()
+        )
+    return told | {"matches_per_message": k}
+
+
+def _us_each(before: float | None, n: int) -> float | None:
+    """CPU time since `before`, of all processes, for each of n."""
+    now = cpu_seconds()
+    return None if before is None or now is None else 1e6 * (now - before) / n
+
+
+def _n_pairs(folder: str) -> int:
+    return sum(pq.read_metadata(file).num_rows for file in Path(folder).glob("*.parquet"))
+
+
+def _library_rate(data: Data, rounds: int) -> tuple[float, int]:
+    from nearcast.engine.index import build_index
+
+    index = build_index(data.subscriptions, space=(0.0, 0.0, 1.0, 1.0))
+    n = min(data.n_messages, _LIBRARY_MESSAGES)
+
+    def once() -> None:
+        with pq.ParquetWriter(data.path("library.parquet"), _pairs_schema()) as writer:
+            for table in _tables(data.messages, n):
+                writer.write_table(index.match(table))
+
+    return n / statistics.median(seconds_of(once) for _ in range(rounds)), n
+
+
+def _pairs_schema() -> pa.Schema:
+    return pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
+
+
+def _tables(path: str, n: int) -> Iterator[pa.Table]:
+    for batch in pq.ParquetFile(path).iter_batches(_BATCH):
+        if n <= 0:
+            return
+        yield pa.Table.from_batches([batch]).slice(0, n)
+        n -= batch.num_rows
+
+
+def _require_same(ours: str, theirs: str) -> int:
+    order = [("message", "ascending"), ("subscription", "ascending")]
+    tables = [pq.read_table(path, columns=["message", "subscription"]).sort_by(order) for path in (ours, theirs)]
+    if not tables[0].equals(tables[1]):
+        raise NearcastError(
+            f"Spark's join and nearcast found different pairs: {tables[1].num_rows:,} and {tables[0].num_rows:,}"
+        )
+    return int(tables[0].num_rows)
+
+
+def seconds_of(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder

@@ -1,0 +1,1 @@
+"""Workloads: drawn or real subscriptions and messages."""

@@ -1,0 +1,134 @@
+"""`nearcast bench paper`: the experiments of a paper, run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from nearcast.cli.console import note, progress, show
+from nearcast.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from nearcast.bench.papers.paper import Figure, Paper
+    from nearcast.bench.papers.result import PaperResult
+
+
+def bench_paper(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="rt-tree, or a .toml file of your own.", show_default=False)
+    ],
+    figures: Annotated[
+        str | None, typer.Option(metavar="ID,...", help="Which, as in 7,8,table-1. [default: all]")
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Factor on all sizes.")] = 1.0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Folder for result.json, page.md and pictures."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --out: put the page into this one too, between its marks."),
+    ] = None,
+    again: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RESULT", help="Measure nothing: make it all anew from this result.json."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print raw results and verdicts as JSON.")] = False,
+) -> None:
+    """Run the experiments of a paper, and check what it says.
+
+    Methods run side by side as in `nearcast bench run`. Methods that are not there are left out, and that is said.
+    The whole of rt-tree is meant to take less than a quarter of an hour on two cores.
+
+    \b
+    Example:
+      nearcast bench paper rt-tree --figures 9,table-1 --scale 0.1 --out results
+      nearcast bench paper rt-tree --out docs/papers/rt-tree --page docs/papers/rt-tree.md
+    """
+    from nearcast.bench.papers.file import find_paper
+
+    if page is not None and out is None:
+        raise InvalidInput("--page needs --out: the pictures of the page lie there")
+    described = find_paper(paper)
+    result = _loaded(described, again, figures) if again else _measured(described, figures, scale, as_json)
+    if out is not None:
+        _write(described, result, out, page)
+    _show(described, result, as_json)
+
+
+def _loaded(paper: Paper, path: Path, figures: str | None) -> PaperResult:
+    from dataclasses import replace
+
+    from nearcast.bench.papers.result import load_paper_result
+
+    loaded = load_paper_result(path)
+    if loaded.paper != paper.name:
+        raise InvalidInput(f"{path} is of '{loaded.paper}', not of '{paper.name}'")
+    wanted = {figure.id for figure in paper.chosen(figures)}
+    return replace(loaded, parts={name: parts for name, parts in loaded.parts.items() if name in wanted})
+
+
+def _measured(paper: Paper, figures: str | None, scale: float, quiet: bool) -> PaperResult:
+    from nearcast.bench.papers.plan import plan_of
+    from nearcast.bench.papers.result import run_paper
+
+    plan = plan_of(paper, paper.chosen(figures), scale)
+    for name, missing in plan.missing.items():
+        if missing:
+            note(f"figure {name} without {', '.join(f'{label} ({why})' for label, why in missing.items())}")
+    with progress(quiet=quiet) as shown:
+        task = shown.add_task("starting", total=plan.steps)
+        shown.advance(task, -1)  # a step is done when the next one begins
+
+        def tell(step: str) -> None:
+            shown.update(task, advance=1, description=step)
+
+        return run_paper(paper, plan, scale, tell)
+
+
+def _write(paper: Paper, result: PaperResult, out: Path, page: Path | None) -> None:
+    from nearcast.bench.papers.page import page as page_text
+    from nearcast.bench.papers.page import picture_name, put_into, relative
+    from nearcast.bench.reports.results import save_result
+
+    save_result(result, out / "result.json")
+    drawn = {figure.id for figure in result.figures(paper) if _drawn(figure, result, out / picture_name(figure))}
+
+    def link_from(path: Path) -> Any:
+        return lambda figure: relative(out / picture_name(figure), path) if figure.id in drawn else None
+
+    own = out / "page.md"
+    own.write_text(f"# {paper.title}\n\n{page_text(paper, result, link_from(own))}", encoding="utf-8")
+    if page is not None:
+        put_into(page, page_text(paper, result, link_from(page)))
+
+
+def _drawn(figure: Figure, result: PaperResult, path: Path) -> bool:
+    """Results are not lost for want of a picture."""
+    from nearcast.bench.papers.picture import save_figure
+    from nearcast.bench.reports.picture import NoMatplotlib
+
+    try:
+        return save_figure(figure, result, path)
+    except NoMatplotlib as error:
+        note(f"no picture: {error}")
+        return False
+
+
+def _show(paper: Paper, result: PaperResult, as_json: bool) -> None:
+    from nearcast.bench.papers.claims import verdicts
+    from nearcast.bench.papers.page import holds_in_short
+    from nearcast.bench.papers.points import points_of
+
+    table = Table("figure", "the paper says", "holds", box=None)
+    checked: list[dict[str, Any]] = []
+    for figure in result.figures(paper):
+        points = points_of(figure, result.parts[figure.id], result.runs)
+        for claim in figure.claims:
+            table.add_row(figure.name, claim.says, holds_in_short(figure, claim, points))
+            found = [{**each._asdict(), "holds": each.holds} for each in verdicts(figure, claim, points)]
+            checked.append({"figure": figure.id, "says": claim.says, "panels": found})
+    show(result.document() | {"claims": checked}, as_json, table)

@@ -1,0 +1,145 @@
+"""The demo's pictures, as PNGs. Imports matplotlib: import this module only where pictures are made."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.dates import DateFormatter, MonthLocator
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+
+from nearcast.demo.demo_subscriptions import KM_PER_DEGREE, LON_PER_LAT, WISHES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+HOURS_WEST = 7  # Calgary's winter time; one zone for the whole year, and said so
+_INK, _DOT, _BAR = "#222222", "#5b7c99", "#2a6f97"
+_COLOURS = ("#d1495b", "#edae49", "#00798c", "#6a4c93", "#2e933c", "#8d6a4f", "#e07a5f", "#3d5a80")
+
+
+def pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
+    """By caption."""
+    return {
+        "Every dot is a message; outlines are the regions of subscriptions written by hand.": _map(messages),
+        f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(
+            messages, matches
+        ),
+        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(messages),
+    }
+
+
+def _png(figure: Figure) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=120, metadata={"Software": None})
+    return out.getvalue()
+
+
+def _map(messages: pa.Table) -> bytes:
+    figure = Figure(figsize=(8, 8.4), layout="constrained")
+    axes = figure.add_subplot()
+    axes.scatter(messages["lon"], messages["lat"], s=5, color=_DOT, alpha=0.4, linewidths=0, rasterized=True)
+    for colour, (name, xs, ys) in zip(_COLOURS, _outlines(), strict=False):
+        axes.plot(xs, ys, color=colour, linewidth=2, label=name)
+    axes.set_aspect(LON_PER_LAT)
+    axes.set_title(f"{messages.num_rows:,} traffic messages, Calgary, 2024")
+    axes.set_xlabel("longitude, degrees")
+    axes.set_ylabel("latitude, degrees")
+    axes.xaxis.set_major_locator(MultipleLocator(0.1))
+    axes.yaxis.set_major_locator(MultipleLocator(0.1))
+    _scale_bar(axes)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    _plain(axes)
+    return _png(figure)
+
+
+def _outlines() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Name and outline of each wish that is bound to a place."""
+    for wish in WISHES:
+        if wish.region.startswith("circle"):
+            x, y, km = (float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(","))
+            angles = np.linspace(0, 2 * np.pi, 200)
+            radius = km / KM_PER_DEGREE
+            yield wish.name, x + radius * LON_PER_LAT * np.cos(angles), y + radius * np.sin(angles)
+        elif wish.region.startswith("{"):
+            ring = np.array(json.loads(wish.region)["coordinates"][0])
+            yield wish.name, ring[:, 0], ring[:, 1]
+
+
+def _scale_bar(axes: Any, km: float = 5.0) -> None:
+    length = km / KM_PER_DEGREE * LON_PER_LAT
+    x, y = axes.get_xlim()[0] + 0.012, axes.get_ylim()[0] + 0.008
+    axes.plot([x, x + length], [y, y], color=_INK, linewidth=3, solid_capstyle="butt")
+    axes.text(x + length / 2, y + 0.003, f"{km:g} km", ha="center", va="bottom", color=_INK)
+
+
+def _times(messages: pa.Table, matches: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    rows = np.searchsorted(messages["id"].to_numpy(), matches["message"].to_numpy())
+    seconds = messages["time"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64()).to_numpy()
+    local = seconds[rows] - HOURS_WEST * 3600
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    year, day = figure.subplots(1, 2, width_ratios=(2, 1))
+    days = local // 86400
+    weeks = (days - days.min()) // 7
+    year.bar(
+        (days.min() + 7 * np.arange(weeks.max() + 1)).astype("datetime64[D]"),
+        np.bincount(weeks) / 1000,
+        width=6.2,
+        align="edge",
+        color=_BAR,
+    )
+    year.set_title("Deliveries per week")
+    year.set_ylabel("thousand deliveries")
+    year.xaxis.set_major_locator(MonthLocator())
+    year.xaxis.set_major_formatter(DateFormatter("%b"))
+    day.bar(np.arange(24) + 0.5, np.bincount(local // 3600 % 24, minlength=24) / 1000, width=0.85, color=_BAR)
+    day.set_title("Deliveries by hour of day")
+    day.set_xlabel("hour, local time")
+    day.set_xticks(range(0, 25, 6))
+    for axes in (year, day):
+        _plain(axes)
+    return _png(figure)
+
+
+def _words(messages: pa.Table) -> bytes:
+    """Document frequencies by rank, both logarithmic: Zipf's law is a straight line."""
+    names, counts = _frequencies(messages)
+    ranks = np.arange(1, len(counts) + 1)
+    figure = Figure(figsize=(8, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.loglog(ranks, counts, ".", markersize=4, color=_BAR)
+    for rank in (1, 4, 16, 64, 256):
+        spelt = next((k for k in range(rank, len(names)) if names[k - 1].isalpha()), None)  # not a house number
+        if spelt is not None:
+            at = (spelt, counts[spelt - 1])
+            axes.annotate(names[spelt - 1], at, (6, 6), textcoords="offset points", color=_INK)
+    axes.set_title(f"{len(counts):,} different words")
+    axes.set_xlabel("rank of the word")
+    axes.set_ylabel("messages that hold it")
+    _plain(axes)
+    return _png(figure)
+
+
+def _frequencies(messages: pa.Table) -> tuple[list[str], np.ndarray]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from nearcast.text.analyser import Analyser
+
+    tokens = Analyser().tokens_batch(messages["text"])
+    pairs = pa.table({"message": pc.list_parent_indices(tokens), "token": pc.list_flatten(tokens)})
+    distinct = pairs.group_by(["message", "token"]).aggregate([])
+    counted = distinct.group_by("token").aggregate([([], "count_all")])
+    counted = counted.sort_by([("count_all", "descending"), ("token", "ascending")])
+    return counted["token"].to_pylist(), counted["count_all"].to_numpy()
+
+
+def _plain(axes: Any) -> None:
+    """Without the frame's upper and right side."""
+    axes.spines[["top", "right"]].set_visible(False)

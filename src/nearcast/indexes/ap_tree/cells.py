@@ -1,0 +1,146 @@
+"""Dividing a node by place: a grid of columns and rows, the borders of each axis placed by itself.
+
+A column costs (boxes that overlap it) x (probability that a message does). Borders start where they part the middles of
+the boxes evenly, and each then goes to the best place between its neighbours. A border is put where a box begins, or
+just behind the end of one: elsewhere it would only be in more boxes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.indexes.ap_tree.nodes import column_of, covers
+
+_TRIED = 8  # beginnings, and as many ends, that are tried for a border
+_SWEEPS = 2
+
+
+class Axis(NamedTuple):
+    """One axis of a node. All arrays are sorted, each by itself."""
+
+    starts: np.ndarray  # float64[boxes]  where boxes begin
+    stops: np.ndarray  # float64[boxes]  where they end
+    message_starts: np.ndarray  # float64[messages]  of those expected that overlap the node
+    message_stops: np.ndarray  # float64[messages]
+    low: float  # of the node's region
+    high: float
+
+
+def axis_of(boxes: np.ndarray, messages: np.ndarray, region: np.ndarray, k: int) -> Axis:
+    """Axis k (0 or 1) of a node with these boxes, and these messages' boxes."""
+    return Axis(
+        np.sort(boxes[:, k]),
+        np.sort(boxes[:, k + 2]),
+        np.sort(messages[:, k]),
+        np.sort(messages[:, k + 2]),
+        float(region[k]),
+        float(region[k + 2]),
+    )
+
+
+@kernel
+def _overlapping(starts, stops, low, high):
+    """How many intervals overlap the column from low on and below high."""
+    return np.searchsorted(starts, high) - np.searchsorted(stops, low)
+
+
+@kernel
+def chance_of(axis, low, high, columns):
+    """The probability that a message at the node overlaps a column, of so many: by those expected, and by the column's
+    width as if one more for each column had come. Halves, since a width may be past the largest number.
+    """
+    whole = axis.high / 2 - axis.low / 2
+    part = min(high, axis.high) / 2 - max(low, axis.low) / 2
+    share = max(part, 0.0) / whole if whole > 0.0 else 1.0 / columns
+    came = _overlapping(axis.message_starts, axis.message_stops, low, high)
+    return (came + share * columns) / (len(axis.message_starts) + columns)
+
+
+@kernel
+def _column_cost(axis, low, high, columns):
+    return _overlapping(axis.starts, axis.stops, low, high) * chance_of(axis, low, high, columns)
+
+
+@kernel
+def even_edges(axis, columns, out):
+    """Borders between so many columns, or fewer, that part the boxes evenly; return how many."""
+    n, last = 0, max(axis.low, axis.starts[0])  # a border at the lowest beginning parts nothing
+    for i in range(1, columns):
+        at = i * len(axis.starts) // columns
+        edge = axis.starts[at] / 2 + axis.stops[at] / 2
+        if last < edge <= axis.high:
+            out[n] = last = edge
+            n += 1
+    return n
+
+
+@kernel
+def _best_edge(axis, low, edge, high, columns):
+    """Where between two borders the one between them costs least."""
+    best = edge
+    least = _column_cost(axis, low, edge, columns) + _column_cost(axis, edge, high, columns)
+    for ends in range(2):
+        places = axis.stops if ends else axis.starts
+        first, stop = np.searchsorted(places, low), np.searchsorted(places, high)
+        for k in range(first, stop, max(1, (stop - first) // _TRIED)):
+            tried = np.nextafter(places[k], np.inf) if ends else places[k]
+            if low < tried < high and axis.low < tried <= axis.high:
+                cost = _column_cost(axis, low, tried, columns) + _column_cost(axis, tried, high, columns)
+                if cost < least:
+                    least, best = cost, tried
+    return best
+
+
+@kernel
+def placed_edges(axis, columns):
+    """The borders between at most so many columns."""
+    edges = np.empty(columns, np.float64)
+    n = even_edges(axis, columns, edges)
+    for _ in range(_SWEEPS):
+        for i in range(n):
+            low = edges[i - 1] if i else -np.inf
+            high = edges[i + 1] if i + 1 < n else np.inf
+            edges[i] = _best_edge(axis, low, edges[i], high, columns)
+    return edges[:n].copy()
+
+
+@kernel
+def chances_of(axis, edges):
+    """Of each column."""
+    columns = len(edges) + 1
+    chances = np.empty(columns, np.float64)
+    for i in range(columns):
+        low = edges[i - 1] if i else -np.inf
+        high = edges[i] if i + 1 < columns else np.inf
+        chances[i] = chance_of(axis, low, high, columns)
+    return chances
+
+
+@kernel
+def grid_counts(boxes, region, across, down):
+    """How many boxes overlap each cell, [row, column], and how many cover the region: those are in no cell.
+
+    Each box adds to four corners; running sums along both axes then count it in all its cells.
+    """
+    counts = np.zeros((len(down) + 2, len(across) + 2), np.int64)
+    covering = 0
+    for i in range(len(boxes)):
+        if covers(boxes[i], region):
+            covering += 1
+            continue
+        left, right = column_of(across, 0, len(across), boxes[i, 0]), column_of(across, 0, len(across), boxes[i, 2])
+        below, above = column_of(down, 0, len(down), boxes[i, 1]), column_of(down, 0, len(down), boxes[i, 3])
+        counts[below, left] += 1
+        counts[above + 1, left] -= 1
+        counts[below, right + 1] -= 1
+        counts[above + 1, right + 1] += 1
+    for row in range(len(down) + 1):
+        for column in range(1, len(across) + 1):
+            counts[row, column] += counts[row, column - 1]
+    for row in range(1, len(down) + 1):
+        for column in range(len(across) + 1):
+            counts[row, column] += counts[row - 1, column]
+    return counts[: len(down) + 1, : len(across) + 1].copy(), covering

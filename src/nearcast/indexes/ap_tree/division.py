@@ -1,0 +1,187 @@
+"""How a node is best divided: by words, by place, or not at all."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.errors import InvalidInput
+from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, placed_edges
+from nearcast.indexes.ap_tree.cuts import cost_of, distinct_keys, keyword_bounds
+from nearcast.indexes.ap_tree.nodes import BY_PLACE, BY_WORDS, covers
+from nearcast.indexes.ap_tree.ranks import RankedRows
+from nearcast.structures.expected_messages import Expected
+
+SAMPLE = 2048  # rows by which borders are placed and a grid is judged
+FEWEST = 8  # rows of a child on average: with fewer, children would take more memory than their rows
+_SLACK = 1.5
+GAIN = 0.9  # a division must leave at most this share of the cost
+PRIORITIES, PARTITIONS = ("cost", "keyword", "space"), ("hr", "dp")
+
+
+class Settings(NamedTuple):
+    """The options of the method."""
+
+    f: int = 200
+    theta_p: int = 40
+    partition: str = "hr"
+    priority: str = "cost"
+    copies: float = 4.0
+    theta_kl: float = 0.001
+    rebuild: bool = True
+
+    def check(self) -> None:
+        if not _is_whole(self.f) or self.f < 2:
+            raise InvalidInput(f"f, the most children of a node, is a whole number, 2 or more; it is {self.f!r}")
+        if not _is_whole(self.theta_p) or self.theta_p < 1:
+            raise InvalidInput(
+                f"theta_p, the most rows of a leaf, is a whole number, 1 or more; it is {self.theta_p!r}"
+            )
+        if self.partition not in PARTITIONS:
+            raise InvalidInput(f"partition is one of {', '.join(PARTITIONS)}; it is {self.partition!r}")
+        if self.priority not in PRIORITIES:
+            raise InvalidInput(f"priority is one of {', '.join(PRIORITIES)}; it is {self.priority!r}")
+        if not self.theta_kl >= 0:
+            raise InvalidInput(f"theta_kl, the divergence that a node may have, is 0 or more; it is {self.theta_kl!r}")
+        if not isinstance(self.rebuild, bool):
+            raise InvalidInput(f"rebuild is true or false; it is {self.rebuild!r}")
+        if not self.copies >= 1:
+            raise InvalidInput(f"copies, of a row on average, are 1 or more; they are {self.copies!r}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+class Cuts(NamedTuple):
+    """A node divided by words."""
+
+    cost: float
+    level: int  # which of a row's ranks counts, from 0 on
+    lows: np.ndarray  # int32[cuts]
+    highs: np.ndarray  # int32[cuts]
+
+
+class Grid(NamedTuple):
+    """A node divided by place."""
+
+    cost: float
+    across: np.ndarray  # float64[columns - 1]
+    down: np.ndarray  # float64[rows - 1]
+
+
+class Situation(NamedTuple):
+    """Of a node that is to be divided."""
+
+    items: np.ndarray  # int32[n]  positions in the ranked rows
+    level: int  # from which of their ranks on they may differ
+    region: np.ndarray  # float64[4]
+    copies: float  # that may yet be made
+
+
+class Divider:
+    """Finds the best division of a node."""
+
+    def __init__(self, rows: RankedRows, settings: Settings, expected: Expected) -> None:
+        self.rows = rows
+        self.settings = settings
+        self.expected = expected
+
+    def best(self, node: Situation, flags: int) -> Cuts | Grid | None:
+        """None where no division makes it cheaper, or parts any two rows."""
+        first = {"cost": None, "keyword": BY_WORDS, "space": BY_PLACE}[self.settings.priority]
+        if first is not None and flags & first:
+            preferred = self._by_words(node) if first == BY_WORDS else self._by_place(node)
+            if preferred is not None:
+                return preferred
+            flags &= ~first
+        words = self._by_words(node) if flags & BY_WORDS else None
+        place = self._by_place(node) if flags & BY_PLACE else None
+        if words is None or place is None:
+            return words if place is None else place
+        return words if words.cost < place.cost else place
+
+    def _parts(self, n: int) -> int:
+        return min(self.settings.f, max(2, n // FEWEST))
+
+    def _by_words(self, node: Situation) -> Cuts | None:
+        n = len(node.items)
+        keys = np.empty(n, np.int32)
+        level = first_difference(self.rows, node.items, node.level, keys)
+        if level < 0:
+            return None
+        keys = np.sort(keys[keys > 0])
+        values, rows, chances = (
+            np.empty(len(keys), np.int32),
+            np.empty(len(keys) + 1, np.int64),
+            np.empty(len(keys) + 1),
+        )
+        m = distinct_keys(keys, self.expected.chances, values, rows, chances)
+        rows, chances = rows[: m + 1], chances[: m + 1]
+        bounds = keyword_bounds(rows, chances, self._parts(n), self.settings.partition == "dp")
+        cost = cost_of(rows, chances, bounds) + (n - len(keys))
+        if cost > GAIN * n:
+            return None
+        return Cuts(cost, level, values[bounds[:-1]], values[bounds[1:] - 1])
+
+    def _by_place(self, node: Situation) -> Grid | None:
+        n, parts = len(node.items), self._parts(len(node.items))
+        boxes = self.rows.boxes[node.items[:: -(-n // SAMPLE)]]
+        messages = self.expected.within(node.region)
+        x, y = axis_of(boxes, messages, node.region, 0), axis_of(boxes, messages, node.region, 1)
+        parts = _affordable(parts, node.copies, *mean_sides(boxes, node.region))
+        while parts >= 2:
+            columns = int(parts**0.5 + 0.5)
+            columns, lines = max(columns, parts // columns), min(columns, parts // columns)
+            if x.high - x.low < y.high - y.low:
+                columns, lines = lines, columns
+            across, down = placed_edges(x, columns), placed_edges(y, lines)
+            counts, covering = grid_counts(boxes, node.region, across, down)
+            copied, parted = counts.sum() + covering, max(counts.max(), covering)
+            if copied <= node.copies * len(boxes) and parted < len(boxes):
+                chances = np.outer(chances_of(y, down), chances_of(x, across))
+                cost = (float((counts * chances).sum()) + covering) * n / len(boxes)
+                return Grid(cost, across, down) if cost <= GAIN * n else None
+            parts //= 2
+        return None
+
+
+def _affordable(parts: int, copies: float, width: float, height: float) -> int:
+    """How many cells to begin with, given the mean sides of boxes as shares of the region's: an even grid of c x c
+    cells makes (1 + width x c) x (1 + height x c) copies. One that is placed well makes fewer, hence the slack.
+    """
+    while parts >= 2 and (1 + width * parts**0.5) * (1 + height * parts**0.5) > _SLACK * copies:
+        parts //= 2
+    return parts
+
+
+@kernel
+def mean_sides(boxes, region):
+    """How much of the region's width and height a box takes on average, those that cover it left out."""
+    wide, high, n = 0.0, 0.0, 0
+    width, height = region[2] / 2 - region[0] / 2, region[3] / 2 - region[1] / 2
+    for i in range(len(boxes)):
+        if not covers(boxes[i], region):
+            wide += max(0.0, min(boxes[i, 2], region[2]) / 2 - max(boxes[i, 0], region[0]) / 2)
+            high += max(0.0, min(boxes[i, 3], region[3]) / 2 - max(boxes[i, 1], region[1]) / 2)
+            n += 1
+    return (wide / width / n if width > 0.0 and n else 0.0), (high / height / n if height > 0.0 and n else 0.0)
+
+
+@kernel
+def first_difference(rows, items, level, keys):
+    """The first rank, from `level` on, in which two of the items differ, -1 where none does; keys are those ranks, 0
+    for an item that has none any more.
+    """
+    while True:
+        longer, differ = False, False
+        for i in range(len(items)):
+            at = rows.starts[items[i]] + level
+            keys[i] = rows.ranks[at] if at < rows.starts[items[i] + 1] else 0
+            longer = longer or keys[i] > 0
+            differ = differ or keys[i] != keys[0]
+        if differ or not longer:
+            return level if differ else -1
+        level += 1

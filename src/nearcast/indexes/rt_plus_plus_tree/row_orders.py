@@ -1,0 +1,73 @@
+"""The terms of each row in the order in which they stand at the levels of the tree, remembered until the row goes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
+
+
+class OrderArrays(NamedTuple):
+    offsets: np.ndarray  # int64[rows]
+    terms: np.ndarray  # int32[...]
+
+
+class RowOrders:
+    """Adds and removes rows; what removed ones leave behind is packed away once it is half of all."""
+
+    def __init__(self) -> None:
+        self.arrays = OrderArrays(np.zeros(0, np.int64), np.zeros(0, np.int32))
+        self._used = self._dead = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.arrays.offsets.nbytes + self.arrays.terms.nbytes)
+
+    def start(self, n_rows: int) -> None:
+        """Forget all; rows of numbers below n_rows may come."""
+        self.arrays = OrderArrays(np.zeros(n_rows, np.int64), np.zeros(0, np.int32))
+        self._used = self._dead = 0
+
+    def add(self, rows: np.ndarray, terms: np.ndarray, starts: np.ndarray, n_rows: int) -> None:
+        offsets = grown(self.arrays.offsets, n_rows)
+        offsets[rows] = self._used + starts[:-1]
+        stored = grown(self.arrays.terms, self._used + len(terms))
+        stored[self._used : self._used + len(terms)] = terms
+        self.arrays = OrderArrays(offsets, stored)
+        self._used += len(terms)
+
+    def remove(self, n_terms: int) -> None:
+        """Rows of so many terms in all are gone."""
+        self._dead += n_terms
+
+    @property
+    def is_loose(self) -> bool:
+        return self._dead > 1024 and 2 * self._dead > self._used
+
+    def pack(self, rows: np.ndarray, counts: np.ndarray) -> None:
+        """Keep only what these rows, of so many terms each, have."""
+        starts = starts_of(counts)
+        terms = np.empty(starts[-1], np.int32)
+        _gather(self.arrays, rows, starts, terms)
+        self.arrays.offsets[rows] = starts[:-1]
+        self.arrays = OrderArrays(self.arrays.offsets, terms)
+        self._used, self._dead = len(terms), 0
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        arrays = {"order_offsets": self.arrays.offsets, "order_terms": self.arrays.terms[: self._used]}
+        return arrays, {"order_dead": self._dead}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
+        self.arrays = OrderArrays(arrays["order_offsets"], arrays["order_terms"])
+        self._used, self._dead = len(self.arrays.terms), header["order_dead"]
+
+
+@kernel
+def _gather(orders, rows, starts, out):
+    for i in range(len(rows)):
+        for k in range(starts[i + 1] - starts[i]):
+            out[starts[i] + k] = orders.terms[orders.offsets[rows[i]] + k]

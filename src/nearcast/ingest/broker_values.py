@@ -1,0 +1,120 @@
+"""Messages as a broker carries them: JSON, one object a value, or Arrow, a stream of record batches a value.
+
+{"id": 7, "text": "Pizza deal", "x": -73.99, "y": 40.73, "time": "2026-01-31T12:00:00Z"}
+
+`tokens` (a list of strings) may stand for `text`, `lon`/`lat` for `x`/`y`, and `xmin`, `ymin`, `xmax`, `ymax` for a
+point. Other fields are left alone. An Arrow value is a messages table in Arrow's stream format: one value for
+thousands of messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc
+
+from nearcast.sharding.normalise import REJECTS_SCHEMA
+
+_ARROW_MARK = b"\xff\xff\xff\xff"  # every Arrow stream begins with it; JSON cannot
+_NUMBERS = ("x", "y", "xmin", "ymin", "xmax", "ymax")
+_OTHER_NAMES = {"x": "lon", "y": "lat"}
+
+VALUES_SCHEMA = pa.schema(
+    [
+        ("entry", pa.string()),
+        ("id", pa.int64()),
+        ("text", pa.string()),
+        ("tokens", pa.list_(pa.string())),
+        *((name, pa.float64()) for name in _NUMBERS),
+        ("time", pa.string()),
+    ]
+)
+
+
+class _Fault(NamedTuple):
+    entry: str
+    column: str | None
+    reason: str
+    record: str | None
+
+
+def decoded(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
+    """(messages with the column `entry`, rejects) of the columns `entry` and `value`."""
+    records: list[dict[str, Any]] = []
+    tables: list[pa.Table] = []
+    faults: list[_Fault] = []
+    for entry, value in zip(batch.column("entry").to_pylist(), batch.column("value").to_pylist(), strict=True):
+        if value is not None and value[:4] == _ARROW_MARK:
+            _take_arrow(entry, value, tables, faults)
+        else:
+            _take_json(entry, value, records, faults)
+    messages = pa.concat_tables([pa.Table.from_pylist(records, VALUES_SCHEMA), *tables], promote_options="permissive")
+    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], REJECTS_SCHEMA)
+
+
+def encoded(messages: pa.Table) -> bytes:
+    """A table of messages as one Arrow value."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, messages.schema) as out:
+        out.write_table(messages)
+    return bytes(sink.getvalue())
+
+
+def _take_json(entry: str, value: bytes | None, records: list[dict[str, Any]], faults: list[_Fault]) -> None:
+    try:
+        record = json.loads(value if value is not None else b"")
+        if not isinstance(record, dict):
+            raise ValueError(f"an object is needed, not {type(record).__name__}")
+    except (ValueError, RecursionError) as error:
+        shown = None if value is None else value.decode("utf-8", "replace")
+        faults.append(_Fault(entry, None, f"no JSON object: {error}", shown))
+        return
+    wanted = {name: record[own] for name in VALUES_SCHEMA.names[1:] if (own := _own_name(name, record)) is not None}
+    fault = _first_fault(wanted)
+    if fault is None:
+        records.append(wanted | {"entry": entry})
+    else:
+        faults.append(_Fault(entry, *fault, json.dumps(record)))  # in ASCII: it may hold half a surrogate pair
+
+
+def _own_name(name: str, record: Mapping[str, Any]) -> str | None:
+    """Under which name a record has a field, if it has it."""
+    return next((own for own in (name, _OTHER_NAMES.get(name)) if own and record.get(own) is not None), None)
+
+
+def _first_fault(record: dict[str, Any]) -> tuple[str, str] | None:
+    """Each field must become its column's type: one that cannot would spoil all others of its batch."""
+    for name, value in record.items():
+        try:
+            if isinstance(value, bool):
+                raise ValueError("a truth value")
+            pa.scalar(value, VALUES_SCHEMA.field(name).type)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            return name, f"{value!r} does not fit; it must be {VALUES_SCHEMA.field(name).type}"
+    return None
+
+
+def _take_arrow(entry: str, value: bytes, tables: list[pa.Table], faults: list[_Fault]) -> None:
+    try:
+        table = pa.ipc.open_stream(value).read_all()
+        table.validate(full=True)
+        names = {name: _own_name(name, dict.fromkeys(table.column_names, True)) for name in VALUES_SCHEMA.names[1:]}
+        columns = {name: _fitted(table[own], VALUES_SCHEMA.field(name).type) for name, own in names.items() if own}
+        tables.append(pa.table(columns | {"entry": pa.array([entry] * table.num_rows, pa.string())}))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        faults.append(_Fault(entry, None, f"no Arrow stream of messages: {error}", None))
+
+
+def _fitted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(values.type):
+        utc = values.cast(pa.timestamp("us", "UTC"))
+        return pc.strftime(utc, "%Y-%m-%dT%H:%M:%SZ")
+    return values.cast(kind)
+
+
+def _as_reject(fault: _Fault) -> dict[str, Any]:
+    return {"source": fault.entry, "row": None, "column": fault.column, "reason": fault.reason, "record": fault.record}

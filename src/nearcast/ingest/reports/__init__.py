@@ -1,0 +1,1 @@
+"""Reports on ingested tables, as HTML pages with pictures."""

@@ -1,0 +1,178 @@
+"""The change log of subscriptions: files of inserts and removals.
+
+A change file is Parquet, CSV or JSON Lines with the columns `op` ("insert" or "remove"), `id`, and, for inserts, those
+of the subscriptions table; inserting an id again replaces it, removing an unknown one is no error. Rows of a file
+take effect in their order, or in that of the whole numbers in a column `order`; files in the order of their names
+among those found together. A file must appear whole (write it elsewhere, then rename it), and is read once: when it
+is in effect it may be deleted. Bad rows are rejected one by one, with reasons; the rest of their file counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.errors import InvalidInput
+from nearcast.sharding.normalise import (
+    REJECTS_SCHEMA,
+    SUBSCRIPTIONS_SCHEMA,
+    located,
+    plain_ids,
+    serving,
+    tidy_subscriptions,
+    whole_file_reject,
+)
+from nearcast.tables import Dialect, as_arrow, read_subscriptions
+from nearcast.tables.columns import cast, column, strings_of
+from nearcast.tables.faults import Faults
+from nearcast.text.vocabulary import Vocabulary
+
+ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
+DELTA_METHOD = "pyramid"
+"""What serves the inserted ones of kind `match`: they are few, and `auto` would only plan for longer than it saves."""
+SETTLED_SECONDS = 10.0
+"""A file that cannot be read but is younger may still be being written: it, and those after it, wait."""
+
+_OPS = ("insert", "remove")
+
+
+class Changes(NamedTuple):
+    """What one or more files come to: for each id its last good operation."""
+
+    inserted: pa.Table  # as SUBSCRIPTIONS_SCHEMA, ids distinct
+    removed: np.ndarray  # int64[...], none of them in `inserted`
+    rejects: pa.Table
+    n_rows: int  # good rows, repeats of an id counted
+
+    @property
+    def ids(self) -> np.ndarray:
+        return np.concatenate([self.inserted["id"].to_numpy(), self.removed])
+
+
+def find_change_files(folder: Path, known: Collection[str]) -> tuple[list[str], list[str]]:
+    """(new files in the order of their names, known ones that are still there), as paths within the folder."""
+    if not folder.is_dir():
+        return [], list(known)
+    found = []
+    for file in folder.rglob("*"):
+        name = file.relative_to(folder).as_posix()
+        if name.lower().endswith(ENDINGS) and not any(part[0] in "._" for part in name.split("/")):
+            found.append(name)
+    found.sort()
+    return [name for name in found if name not in known], [name for name in found if name in known]
+
+
+def read_change_files(folder: Path, names: list[str], dialect: Dialect) -> tuple[list[str], Changes]:
+    """The files taken, and what they come to. The rest must be asked for again later: see SETTLED_SECONDS."""
+    read: list[Changes] = []
+    for k, name in enumerate(names):
+        try:
+            table = as_arrow(folder / name)
+        except InvalidInput as error:
+            if _is_young(folder / name):
+                return names[:k], joined(read)
+            read.append(_nothing(whole_file_reject(name, error.reason)))
+            continue
+        read.append(changes_of(table, name, dialect))
+    return names, joined(read)
+
+
+def _is_young(file: Path) -> bool:
+    try:
+        return time.time() - file.stat().st_mtime < SETTLED_SECONDS
+    except FileNotFoundError:
+        return True  # taken away between the listing and the reading: not there, so not new
+
+
+def changes_of(table: pa.Table, name: str, dialect: Dialect) -> Changes:
+    """One table of changes. What is wrong with a whole column rejects the rows that need it."""
+    faults = Faults(table.num_rows, "skip")
+    try:
+        is_insert = _operations(table, faults)
+        ids = plain_ids(table, faults)
+        order = _order(table, faults)
+    except InvalidInput as error:
+        return _nothing(whole_file_reject(name, error.reason, error.column))
+    _check_inserts(table, is_insert, dialect, faults)
+    rejects = located(faults.settle(table), name)
+    good = faults.good_rows
+    good = good[np.argsort(order[good], kind="stable")]
+    last = _last_of_each(ids[good])
+    kept = good[last]
+    inserts = kept[is_insert[kept]]
+    made = tidy_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
+    return Changes(made, ids[kept[~is_insert[kept]]], rejects, len(good))
+
+
+def joined(parts: list[Changes]) -> Changes:
+    """Changes one after the other as one."""
+    if not parts:
+        return _nothing(REJECTS_SCHEMA.empty_table())
+    ids = np.concatenate([part.ids for part in parts])
+    is_last = np.zeros(len(ids), bool)
+    is_last[_last_of_each(ids)] = True
+    inserted, removed, start = [], [], 0
+    for part in parts:
+        middle, stop = start + part.inserted.num_rows, start + len(part.ids)
+        inserted.append(part.inserted.filter(pa.array(is_last[start:middle])))
+        removed.append(part.removed[is_last[middle:stop]])
+        start = stop
+    return Changes(
+        pa.concat_tables(inserted),
+        np.concatenate(removed),
+        pa.concat_tables([part.rejects for part in parts]),
+        sum(part.n_rows for part in parts),
+    )
+
+
+def _nothing(rejects: pa.Table) -> Changes:
+    return Changes(SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), rejects, 0)
+
+
+def _last_of_each(ids: np.ndarray) -> np.ndarray:
+    """Positions of the last occurrence of each id, in their order."""
+    _, from_the_end = np.unique(ids[::-1], return_index=True)
+    return np.sort(len(ids) - 1 - from_the_end)
+
+
+def _operations(table: pa.Table, faults: Faults) -> np.ndarray:
+    values = strings_of(table, "op")
+    if values is None:
+        raise InvalidInput("no column 'op'; it says 'insert' or 'remove' for each row", column="op")
+    ops = values.fill_null("").to_numpy(zero_copy_only=False).astype(object)
+    is_insert = np.asarray(ops == "insert", bool)
+    for row in np.flatnonzero(~is_insert & ~np.asarray(ops == "remove", bool)):
+        faults.add(int(row), "op", f"no operation '{ops[row]}'; it is one of {', '.join(_OPS)}")
+    return is_insert
+
+
+def _order(table: pa.Table, faults: Faults) -> np.ndarray:
+    values = column(table, "order")
+    if values is None:
+        return np.arange(table.num_rows)
+    whole = cast(values, pa.int64(), "order", faults, "is no whole number within int64")
+    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), "order", "no order; give each row a whole number")
+    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
+
+
+def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, faults: Faults) -> None:
+    """The library's own reading finds what is wrong; row numbers stand for ids, which may repeat here."""
+    wanted = np.flatnonzero(is_insert & ~faults.is_bad)
+    if not len(wanted):
+        return
+    rows = table.take(pa.array(wanted))
+    place = table.column_names.index("id")
+    rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
+    try:
+        rejects = read_subscriptions(rows, Vocabulary(), serving(dialect)).rejects
+    except InvalidInput as error:
+        faults.add_where(is_insert, error.column or "", error.reason)
+        return
+    for reject in rejects.to_pylist():
+        faults.add(int(wanted[reject["row"]]), reject["column"], reject["reason"])

@@ -1,0 +1,1 @@
+"""Routing: which shards hold a subscription, and which shards a message visits."""

@@ -1,0 +1,104 @@
+"""One shard, built by the task that has all of its subscriptions."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.ragged import take
+from nearcast.engine.index import build_index
+from nearcast.geo.space import BOX_COLUMNS
+from nearcast.sharding.routing.replicas import Copies, save_copies
+from nearcast.sharding.routing.router import Router
+from nearcast.sharding.sharded_index import Sharded, index_weights, shard_router
+from nearcast.text.analyser import Analyser
+
+SHARDS = "_shards"
+"""A column of subscriptions on their way: all shards that hold one, or null where it is one."""
+
+SAMPLE = "sample.parquet"
+KEYS = "keys.npy"
+
+
+class Site(NamedTuple):
+    """Where and how a shard is built."""
+
+    folder: str  # of the unfinished version
+    method: str
+    space: tuple[float, ...] | None
+    analyser: Analyser
+
+
+class Built(NamedTuple):
+    """What became of a shard."""
+
+    shard: int
+    attempt: str  # the folder that holds it until the driver gives it its name
+    subscriptions: int
+    bytes: int
+    plan: str
+    rejects: pa.Table
+
+
+def no_subscriptions() -> pa.Table:
+    """A table of no rows, for shards that get none."""
+    columns: dict[str, Any] = {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
+    return pa.table(columns | {name: pa.array([], pa.float64()) for name in BOX_COLUMNS})
+
+
+def build_shard(site: Site, shard: int, table: pa.Table, keys: np.ndarray) -> Built:
+    """Build and save, in a folder of this attempt's own."""
+    attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
+    target = Path(site.folder) / "attempts" / attempt
+    target.mkdir(parents=True)
+    table = table.take(pc.sort_indices(table["id"]))  # whatever order the parts came in: the same index
+    subscriptions = table.drop_columns([SHARDS]) if SHARDS in table.column_names else table
+    index = build_index(
+        subscriptions,
+        site.method,
+        index_weights(Sharded(site.folder, {})).of_ranked(subscriptions),
+        space=site.space,
+        messages=_expected(site, shard),
+        analyser=site.analyser,
+        on_bad="skip",
+    )
+    rejects = index.rejects
+    assert rejects is not None
+    index.save(target / "index")
+    save_copies(target / "copies", _copies(table))
+    np.save(target / KEYS, keys)
+    return Built(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
+
+
+def _expected(site: Site, shard: int) -> pa.Table | None:
+    """The sampled messages that come to this shard, for methods that plan by them."""
+    file = Path(site.folder) / SAMPLE
+    if not file.exists():
+        return None
+    sample = pq.read_table(file)
+    router: Router = shard_router(Sharded(site.folder, {}))
+    rows, shards = router.route(sample)
+    return sample.take(pa.array(rows[shards == shard]))
+
+
+def _copies(table: pa.Table) -> Copies:
+    if SHARDS not in table.column_names:
+        return Copies(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+    several = table.filter(pc.is_valid(table[SHARDS]))
+    ids = several["id"].cast(pa.int64()).to_numpy()
+    values, starts = list_parts(several[SHARDS])
+    order = np.argsort(ids, kind="stable")
+    shards, starts = take(values.to_numpy(zero_copy_only=False).astype(np.int32), starts, order)
+    return Copies(ids[order], starts, shards)
+
+
+def _bytes_below(folder: Path) -> int:
+    return sum(os.path.getsize(file) for file in folder.rglob("*") if file.is_file())

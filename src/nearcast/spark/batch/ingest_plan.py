@@ -1,0 +1,115 @@
+"""Before anything is read: which columns the raw files have, and into which parts they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from nearcast.errors import InvalidInput
+from nearcast.ingest.csv_records import CsvDialect, csv_header
+from nearcast.ingest.json_records import json_names
+from nearcast.ingest.lines import Surveyed, survey
+from nearcast.ingest.mapping import JOINER, RARE
+from nearcast.ingest.parquet_records import parquet_names
+from nearcast.ingest.records import BrokenFile
+from nearcast.ingest.sources import (
+    Part,
+    Range,
+    Source,
+    Split,
+    delimiter_of,
+    parts_of,
+    ranges_of,
+    row_group_splits,
+    split_size,
+    wanted_size,
+    whole,
+)
+from nearcast.spark.runtime.session import cores_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SAMPLED_FILES = 20
+
+
+class Writing(NamedTuple):
+    """How text files are written; None: as their endings say."""
+
+    delimiter: str | None
+    encoding: str
+    header: tuple[str, ...] | None
+
+
+def names_seen(sources: Sequence[Source], writing: Writing) -> list[str]:
+    """The columns of the first files, in their order. A file that cannot be read tells its fault when it is read."""
+    names: dict[str, None] = {}
+    for source in sources[:_SAMPLED_FILES]:
+        try:
+            names |= dict.fromkeys(_names(source, writing))
+        except BrokenFile:
+            continue
+    return list(names)
+
+
+def _names(source: Source, writing: Writing) -> Sequence[str]:
+    if source.format == "parquet":
+        return parquet_names(source.path)
+    if source.format == "jsonl":
+        return json_names(source.path, writing.encoding)
+    dialect = CsvDialect(delimiter_of(source.path, writing.delimiter), writing.encoding, writing.header)
+    return csv_header(source.path, dialect).names
+
+
+def check_mapping(mapping: Mapping[str, str], sources: Sequence[Source], there: Sequence[str]) -> None:
+    """A misspelt column would reject every record, hours later: it is told at once. In JSON a key may be rare."""
+    is_json = any(source.format == "jsonl" for source in sources)
+    for target, source in mapping.items():
+        if not there or (is_json and target in RARE):
+            continue
+        parts = {source} if source in there or target != "text" else {*source.split(JOINER)}
+        if missing := sorted(parts - {*there}):
+            raise InvalidInput(f"'{target}': no file has a column '{missing[0]}'; they have {', '.join(there)}")
+
+
+def plan_parts(session: SparkSession, sources: Sequence[Source], writing: Writing, largest: int) -> list[Part]:
+    """Parts of about the same size, in the order of the files. Large plain files are surveyed first, in tasks."""
+    size = wanted_size(sources, cores_of(session), largest)
+    ranges = [found for source in sources for found in ranges_of(source, size)]
+    cut = _cut(ranges, _surveyed(session, ranges, writing))
+    splits: list[Split] = []
+    for source in sources:
+        if source.format == "parquet":
+            splits += row_group_splits(source, size)
+        else:
+            splits += cut.get(source.number) or [whole(source)]
+    sizes = {source.number: source.size for source in sources}
+    return parts_of(splits, size, lambda split: split_size(split, sizes[split.source]))
+
+
+def _surveyed(session: SparkSession, ranges: list[Range], writing: Writing) -> list[Surveyed]:
+    if not ranges:
+        return []
+
+    def look(found: Range) -> Surveyed:
+        delimiter = delimiter_of(found.path, writing.delimiter) if found.format == "csv" else None
+        return survey(found.path, found.start, found.stop, delimiter)
+
+    return session.sparkContext.parallelize(ranges, len(ranges)).map(look).collect()
+
+
+def _cut(ranges: list[Range], surveyed: list[Surveyed]) -> dict[int, list[Split]]:
+    """Splits by source, at line ends. A file in which a record may go over line ends is not cut: it stays whole."""
+    splits: dict[int, list[Split]] = {}
+    whole_ones = {found.source for found, told in zip(ranges, surveyed, strict=True) if told.leaves_open}
+    position: dict[int, int] = {}
+    stops = [told.start for told in surveyed[1:]]
+    for k, (found, told) in enumerate(zip(ranges, surveyed, strict=True)):
+        is_last = k + 1 == len(ranges) or ranges[k + 1].source != found.source
+        first = position.get(found.source, 1)
+        position[found.source] = first + told.n_lines
+        stop = found.stop if is_last else stops[k]
+        if told.n_lines and found.source not in whole_ones:
+            split = Split(found.source, found.path, found.format, told.start, stop, first)
+            splits.setdefault(found.source, []).append(split)
+    return splits

@@ -1,0 +1,55 @@
+"""Compile what only the pipeline has: routing, and merging what shards found."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.one_process import OneProcess
+
+PART = "pipeline"
+_N = 60
+
+
+def is_installed() -> bool:
+    """Whether there is a Spark that these kernels could run on."""
+    return find_spec("pyspark") is not None
+
+
+def warm_up_pipeline() -> None:
+    """A small index of each sort, built and matched in both layouts, in this process."""
+    session = cast("Any", OneProcess())
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: os.path.join(folder, name) for name in ("subscriptions", "messages", "index", "matches")}
+        pq.write_table(_messages(), paths["messages"])
+        for ranked in (False, True):
+            pq.write_table(_subscriptions(ranked), paths["subscriptions"])
+            sources = (paths["subscriptions"], paths["index"])
+            build_sharded(session, *sources, shards=3, messages=paths["messages"], method="brute")
+            for layout in ("replicated", "sharded"):
+                match_batch(session, paths["index"], paths["messages"], str(Path(folder) / layout), layout=layout)
+
+
+def _messages() -> pa.Table:
+    """Most at one spot, which is divided by text."""
+    x = np.where(np.arange(_N) % 4, 0.0, np.arange(_N))
+    return pa.table({"id": np.arange(_N), "text": [f"w{k % 5} all" for k in range(_N)], "x": x, "y": x / 2})
+
+
+def _subscriptions(ranked: bool) -> pa.Table:
+    x = np.arange(_N) / 2.0
+    boxes = {"xmin": -x, "ymin": -x, "xmax": x, "ymax": x}
+    kinds = ["rank" if ranked and k % 2 else "match" for k in range(_N)]
+    asked = {"kind": kinds, "alpha": x / _N, "threshold": x / _N + 0.4}
+    return pa.table(
+        {"id": np.arange(_N), "tokens": [[f"w{k % 5}", "all"][: k % 3] for k in range(_N)], **boxes, **asked}
+    )

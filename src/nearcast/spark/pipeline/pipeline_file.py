@@ -1,0 +1,96 @@
+"""A pipeline from a TOML file. Paths in it are relative to the file."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from nearcast.errors import InvalidInput
+from nearcast.spark.pipeline.pipeline import Pipeline, Raw
+
+_KNOWN: dict[str, tuple[str, ...]] = {
+    "": ("out", "messages", "subscriptions", "build", "match", "stream"),
+    "messages": ("sources", "map"),
+    "subscriptions": ("sources", "map"),
+    "build": ("shards", "method", "space", "weights"),
+    "match": ("layout",),
+    "stream": ("files", "changes"),
+}
+
+
+def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Pipeline:
+    """The pipeline of a file; `out` wins over the file's own."""
+    file = Path(path)
+    try:
+        told = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read as TOML: {error}") from None
+    reader = _Reader(file, told)
+    target = Path(out) if out is not None else file.parent / reader.value("", "out", str, "pipeline-output")
+    changes = reader.value("stream", "changes", str, None)
+    weights = reader.value("build", "weights", str, None)
+    return Pipeline(
+        target,
+        reader.raw("messages"),
+        reader.raw("subscriptions"),
+        shards=reader.positive("build", "shards", None),
+        method=reader.value("build", "method", str, "auto"),
+        space=reader.space(),
+        weights=str(file.parent / weights) if weights else None,
+        layout=reader.one_of("match", "layout", ("auto", "replicated", "sharded")),
+        stream_files=reader.positive("stream", "files", 0),
+        changes=str(file.parent / changes) if changes else None,
+    )
+
+
+class _Reader:
+    """Values of the right type, or one line that says what is wrong where."""
+
+    def __init__(self, file: Path, told: dict[str, Any]) -> None:
+        self._file, self._told = file, told
+        for part, known in _KNOWN.items():
+            for name in self._part(part):
+                if name not in known:
+                    where = f" in [{part}]" if part else ""
+                    raise InvalidInput(f"{file}: unknown '{name}'{where}; there are {', '.join(known)}")
+
+    def _part(self, part: str) -> dict[str, Any]:
+        found = self._told.get(part, {}) if part else self._told
+        if not isinstance(found, dict):
+            raise InvalidInput(f"{self._file}: '{part}' is a table, as in [{part}]")
+        return found
+
+    def value(self, part: str, name: str, kind: type, default: Any) -> Any:
+        found = self._part(part).get(name, default)
+        if found is not default and (not isinstance(found, kind) or isinstance(found, bool)):
+            raise InvalidInput(f"{self._file}: {f'{part}.' if part else ''}{name} is a {kind.__name__}, not {found!r}")
+        return found
+
+    def positive(self, part: str, name: str, default: int | None) -> Any:
+        found = self.value(part, name, int, default)
+        if found is not default and found < 1:
+            raise InvalidInput(f"{self._file}: {part}.{name} is at least 1, not {found}")
+        return found
+
+    def one_of(self, part: str, name: str, choices: tuple[str, ...]) -> Any:
+        found = self.value(part, name, str, choices[0])
+        if found not in choices:
+            raise InvalidInput(f"{self._file}: {part}.{name} is one of {', '.join(choices)}, not '{found}'")
+        return found
+
+    def raw(self, kind: str) -> Raw:
+        sources = self.value(kind, "sources", list, None)
+        if not sources or not all(isinstance(each, str) for each in sources):
+            raise InvalidInput(f'{self._file}: {kind}.sources is a list of files, as in ["raw/*.csv.gz"]')
+        mapping = self.value(kind, "map", dict, None) or {}
+        return Raw(tuple(str(self._file.parent / each) for each in sources), mapping)
+
+    def space(self) -> tuple[float, ...] | None:
+        bounds = self.value("build", "space", list, None)
+        if bounds is None:
+            return None
+        if len(bounds) != 4 or not all(isinstance(each, int | float) for each in bounds):
+            raise InvalidInput(f"{self._file}: build.space is four numbers, xmin, ymin, xmax, ymax")
+        return tuple(float(each) for each in bounds)

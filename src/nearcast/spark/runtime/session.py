@@ -1,0 +1,101 @@
+"""The one place that starts Spark, or joins the session that runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from nearcast.errors import MissingPart
+from nearcast.spark.runtime.gateway import start_java
+from nearcast.spark.runtime.java import find_java
+from nearcast.spark.runtime.shipped_package import package_as_zip
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+
+
+def open_session(master: str | None = None, options: dict[str, Any] | None = None) -> SparkSession:
+    """The running session, or a new one on `master`. `options` are Spark's own, and win over ours."""
+    SparkSession = _spark_session_class()
+    running = running_session()
+    if running is not None:
+        return running
+    master = master or os.environ.get("NEARCAST_MASTER", LOCAL)
+    _prepare_environment(master)
+    package = None if is_local(master) else package_as_zip()
+    settings = {"spark.master": master, "spark.app.name": "nearcast", **_settings(master)}
+    if package is not None:  # an executor unpacks it in the folder that it runs in, before it starts the daemon there
+        settings["spark.executorEnv.PYTHONPATH"] = package[1]
+    settings |= {name: str(value) for name, value in (options or {}).items()}
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        start_java(settings)
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise MissingPart(f"Spark does not start on '{master}': {_first_line(error)}") from error
+    if package is not None:
+        session.sparkContext.addArchive("#".join(map(str, package)))
+    return session
+
+
+def running_session() -> SparkSession | None:
+    """The session that this process has, if any: who did not start it must not stop it."""
+    session: SparkSession | None = _spark_session_class().getActiveSession()
+    return session
+
+
+def is_local(master: str) -> bool:
+    """Whether all workers are processes that see this machine's Python: nothing must be shipped."""
+    return master.startswith(("local[", "local-cluster[")) or master == "local"
+
+
+def cores_of(session: SparkSession) -> int:
+    """How many tasks run at once."""
+    return max(1, int(session.sparkContext.defaultParallelism))
+
+
+def _spark_session_class() -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingPart("the pipeline needs PySpark: pip install 'nearcast[spark]'") from None
+    return SparkSession
+
+
+def _prepare_environment(master: str) -> None:
+    os.environ["JAVA_HOME"] = str(find_java())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if is_local(master):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark warns on machines whose name is not known
+
+
+def _settings(master: str) -> dict[str, str]:
+    """Arrow on, times in UTC, a daemon that has imported what workers need, and no noise."""
+    log = resources.files("nearcast.spark.runtime") / "log4j2.properties"
+    java = f"-Dlog4j2.configurationFile=file:{log} {os.environ.get('NEARCAST_JAVA_OPTIONS', '')}".strip()
+    return {
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java if is_local(master) else "",
+        "spark.driver.memory": os.environ.get("NEARCAST_DRIVER_MEMORY", "2g"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # a kernel call a batch: the call must not count
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "nearcast.spark.runtime.daemon",
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

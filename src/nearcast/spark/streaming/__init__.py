@@ -1,0 +1,1 @@
+"""Streaming jobs on Spark: sources, micro-batches, compaction."""

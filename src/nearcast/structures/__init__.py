@@ -1,0 +1,1 @@
+"""Data structures that several methods share, over rows of the store."""

@@ -1,0 +1,77 @@
+"""Rows filed by word: a posting list for each term, a row under its rarest one.
+
+Serves the method `keyword-first`, and the young part of `pyramid`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.matching.predicate import mark_terms
+from nearcast.matching.store import RowStore
+from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.postings import PostingArrays, Postings, scan_list
+from nearcast.structures.term_order import rarest_two
+
+
+class KeywordLists:
+    """Build, insert, remove and match by words first."""
+
+    def __init__(self, store: RowStore) -> None:
+        self._store = store
+        self._lists = Postings()
+
+    @property
+    def arrays(self) -> PostingArrays:
+        return self._lists.arrays
+
+    @property
+    def nbytes(self) -> int:
+        return self._lists.nbytes
+
+    def build(self, rows: np.ndarray) -> None:
+        self._lists = Postings()
+        self._lists.build(self._entries(rows), self._store.arrays.boxes[rows], self._store.n_terms, self._store.high)
+
+    def insert(self, rows: np.ndarray) -> None:
+        self._lists.append(self._entries(rows), self._store.arrays.boxes[rows], self._store.n_terms, self._store.high)
+
+    def _entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rarest, second = rarest_two(self._store, rows)
+        return rarest, rows, second
+
+    def remove(self, rows: np.ndarray) -> None:
+        self._lists.remove(rows)
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        marks = np.zeros(self._store.n_terms, np.uint8)
+        starts = np.zeros(messages.size + 1, np.int64)
+        rows, nodes, seen = match_lists(self.arrays, self._store.arrays, messages, marks, starts)
+        return Hits(rows, starts), Work(nodes, seen, len(rows))
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        return self._lists.state()
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
+        self._lists.restore(arrays, header)
+
+
+@kernel
+def match_lists(lists, store, messages, marks, starts):
+    """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at."""
+    out = np.empty(1024, np.int32)
+    n = nodes = seen = 0
+    n_lists = len(lists.counts)
+    for m in range(len(starts) - 1):
+        box = messages.boxes[m]
+        mark_terms(marks, messages, m, 1)
+        for k in range(messages.term_starts[m], messages.term_starts[m + 1]):
+            term = messages.terms[k]
+            if term < n_lists and lists.counts[term] > 0:
+                out, n = scan_list(lists, term, store, marks, box, out, n)
+                seen += lists.counts[term]
+                nodes += 1
+        mark_terms(marks, messages, m, 0)
+        starts[m + 1] = n
+    return out[:n].copy(), nodes, seen

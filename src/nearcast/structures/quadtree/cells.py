@@ -1,0 +1,94 @@
+"""Places as whole numbers: the span of a box, the cells that it needs, and how deep it may lie."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.geo.loose_grid import position
+from nearcast.structures.postings import rounded_down
+
+FINEST = 24
+"""Columns and lines are counted as if the tree were that deep everywhere. A cell there is 2.4 m wide on the equator."""
+
+
+@kernel
+def span_of(bounds, box):
+    """(first column, first line, last column, last line) of a box, closed."""
+    left, right = position(box[0], bounds[0], bounds[2], FINEST), position(box[2], bounds[0], bounds[2], FINEST)
+    low, high = position(box[1], bounds[1], bounds[3], FINEST), position(box[3], bounds[1], bounds[3], FINEST)
+    return left, low, right, high
+
+
+@kernel
+def row_span(bounds, box):
+    """The span of a row's box as its entries have it: rounded outward to float32. An entry alone tells its span."""
+    left = position(rounded_down(box[0]), bounds[0], bounds[2], FINEST)
+    right = position(-rounded_down(-box[2]), bounds[0], bounds[2], FINEST)
+    low = position(rounded_down(box[1]), bounds[1], bounds[3], FINEST)
+    high = position(-rounded_down(-box[3]), bounds[1], bounds[3], FINEST)
+    return left, low, right, high
+
+
+@kernel
+def cells_needed(span, level):
+    """How many cells of a level a span overlaps."""
+    shift = FINEST - level
+    return ((span[2] >> shift) - (span[0] >> shift) + 1) * ((span[3] >> shift) - (span[1] >> shift) + 1)
+
+
+@kernel
+def depth_of(span, copies, limit):
+    """The deepest level, not below `limit`, where a span needs at most `copies` cells. The root takes all."""
+    level = 0
+    while level < limit and cells_needed(span, level + 1) <= copies:
+        level += 1
+    return level
+
+
+@kernel
+def in_cell(span, level, x, y):
+    """Whether a span overlaps cell (x, y) of a level."""
+    shift = FINEST - level
+    across = (span[0] >> shift) <= x and x <= (span[2] >> shift)
+    return across and (span[1] >> shift) <= y and y <= (span[3] >> shift)
+
+
+@kernel
+def in_quarter(span, level, x, y, quarter):
+    """The same for a quarter (0 .. 3) of that cell."""
+    return in_cell(span, level + 1, 2 * x + (quarter & 1), 2 * y + (quarter >> 1))
+
+
+@kernel
+def row_spans(bounds, boxes, out):
+    for i in range(len(boxes)):
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = row_span(bounds, boxes[i])
+
+
+@kernel
+def depths_of(spans, copies, limit, out):
+    for i in range(len(spans)):
+        out[i] = depth_of(spans[i], copies, limit)
+
+
+def level_limit(depth: int, tau_area: float) -> int:
+    """The deepest level that cutting may reach: cells smaller than `tau_area` of the whole are not cut."""
+    level = 0
+    while level < depth and 0.25**level >= tau_area:
+        level += 1
+    return level
+
+
+def frame(boxes: np.ndarray, space: tuple[float, float, float, float]) -> np.ndarray:
+    """float64[4]: the bounds of the tree: around all boxes, but not beyond the space. Where that has no extent, as
+    for rows of one place, the space.
+    """
+    bounds = np.array(space, np.float64)
+    if len(boxes) == 0:
+        return bounds
+    for low, high in ((0, 2), (1, 3)):
+        least, most = max(boxes[:, low].min(), space[low]), min(boxes[:, high].max(), space[high])
+        if least < most:
+            bounds[low], bounds[high] = least, most
+    return bounds

@@ -1,0 +1,1 @@
+"""R-trees over ranked rows: annotations on the nodes, bounds on scores, and the search."""

@@ -1,0 +1,235 @@
+"""Which of a row's terms stand for it, and in which order: `random`, `df`, `idf` or `locality`.
+
+Rare terms prune best, so `idf` puts the rarest of all live rows first; `locality` the rarest in the row's own cell of
+a grid, and among equals there the rarest of all. `df` puts the most frequent first, and in a build it covers
+greedily: the term that most rows have stands for all of them, then the one that most of the others have, and so on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.intmap import (
+    IntMap,
+    IntMapArrays,
+    count_down,
+    count_up,
+    find,
+    home_slot,
+)
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+from nearcast.matching.store import RowStore
+from nearcast.structures.term_order import NO_TERM
+
+STRATEGIES = ("random", "df", "idf", "locality")
+RANDOM, DF, IDF, LOCALITY = range(4)
+_WIDE = (1 << 62) - 1
+
+
+class _Grid(NamedTuple):
+    """Equal cells over the space; what lies outside belongs to the cell nearest by."""
+
+    xmin: float
+    ymin: float
+    width: float
+    height: float
+    side: int
+
+
+class Representatives:
+    """Chooses and orders by frequencies that follow every insert and removal."""
+
+    def __init__(self, store: RowStore, space: Space, tokens: str, cells: int) -> None:
+        if tokens not in STRATEGIES:
+            raise InvalidInput(f"tokens is one of {', '.join(STRATEGIES)}, not {tokens!r}")
+        if not isinstance(cells, int) or not 1 <= cells <= 2**30:
+            raise InvalidInput(f"cells is a whole number from 1 to {2**30}, not {cells!r}")
+        self._store = store
+        self._strategy = STRATEGIES.index(tokens)
+        xmin, ymin, xmax, ymax = space.bounds
+        self._grid = _Grid(xmin, ymin, xmax - xmin, ymax - ymin, math.isqrt(cells))
+        self._local = IntMap()  # (cell, term) -> live rows there; empty unless by locality
+
+    @property
+    def nbytes(self) -> int:
+        return self._local.nbytes
+
+    def start(self, rows: np.ndarray) -> None:
+        """Forget all, then know these rows."""
+        self._local = IntMap()
+        self.add(rows)
+
+    def add(self, rows: np.ndarray) -> None:
+        """Count rows that come."""
+        if self._strategy == LOCALITY:
+            # Some at a time: most of their terms are known in their cells already, and would be given room for nothing.
+            for first in range(0, len(rows), 1 << 17):
+                some = rows[first : first + (1 << 17)]
+                self._local.reserve(self._local.size + int(self._store.arrays.n_terms[some].sum(dtype=np.int64)))
+                self._local.size += _count(self._store.arrays, self._grid, self._local.arrays, some)
+
+    def forget(self, rows: np.ndarray) -> None:
+        """Count rows that go; they are still in the store."""
+        if self._strategy == LOCALITY:
+            self._local.size -= _discount(self._store.arrays, self._grid, self._local.arrays, rows)
+
+    def firsts(self, rows: np.ndarray) -> np.ndarray:
+        """int32[n]: the term that stands for each row."""
+        out = np.full(len(rows), NO_TERM, np.int32)
+        _firsts(self._store.arrays, self._measures, rows, out)
+        return out
+
+    def cover(self, rows: np.ndarray) -> np.ndarray:
+        """int32[n]: the same for all rows of a build, where `df` covers greedily."""
+        if self._strategy != DF:
+            return self.firsts(rows)
+        counts = np.zeros(self._store.n_terms, np.int64)
+        _count_terms(self._store.arrays, rows, counts)
+        starts, out = starts_of(counts), np.full(len(rows), NO_TERM, np.int32)
+        _cover(self._store.arrays, rows, counts, starts, out)
+        return out
+
+    def orders(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The terms of each row in order, ragged: values (int32) and starts."""
+        starts = starts_of(self._store.arrays.n_terms[rows])
+        out = np.empty(starts[-1], np.int32)
+        _orders(self._store.arrays, self._measures, rows, starts, out)
+        return out, starts
+
+    @property
+    def _measures(self) -> tuple[int, np.ndarray, _Grid, IntMapArrays]:
+        return self._strategy, self._store.frequencies, self._grid, self._local.arrays
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {f"local_{name}": array for name, array in self._local.arrays._asdict().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self._local = IntMap.from_arrays(IntMapArrays(arrays["local_keys"], arrays["local_values"]))
+
+
+@kernel
+def _cell(grid, box):
+    """The cell of the middle of a box. Held within the grid before it becomes a whole number: it may be infinite."""
+    x = (box[0] / 2 + box[2] / 2 - grid.xmin) / grid.width * grid.side
+    y = (box[1] / 2 + box[3] / 2 - grid.ymin) / grid.height * grid.side
+    column = np.int64(min(max(x, 0.0), grid.side - 1.0))
+    return np.int64(min(max(y, 0.0), grid.side - 1.0)) * grid.side + column
+
+
+@kernel
+def _count(arrays, grid, table, rows):
+    """Count the terms of rows in their cells; return how many pairs are new."""
+    added = 0
+    for i in range(len(rows)):
+        cell = _cell(grid, arrays.boxes[rows[i]])
+        first = arrays.offsets[rows[i]]
+        for k in range(first, first + arrays.n_terms[rows[i]]):
+            added += count_up(table, (cell << 32) | arrays.terms[k])
+    return added
+
+
+@kernel
+def _discount(arrays, grid, table, rows):
+    """Take the terms of rows off their cells' counts; return how many pairs are gone."""
+    gone = 0
+    for i in range(len(rows)):
+        cell = _cell(grid, arrays.boxes[rows[i]])
+        first = arrays.offsets[rows[i]]
+        for k in range(first, first + arrays.n_terms[rows[i]]):
+            gone += count_down(table, (cell << 32) | arrays.terms[k])
+    return gone
+
+
+@kernel
+def _measure(measures, cell, row, term):
+    """The smaller, the sooner."""
+    strategy, frequencies, _, table = measures
+    if strategy == IDF:
+        return frequencies[term]
+    if strategy == DF:
+        return -frequencies[term]
+    if strategy == RANDOM:
+        return home_slot((np.int64(row) << 32) | term, _WIDE)
+    return (np.int64(find(table, (cell << 32) | term)) << 32) | frequencies[term]
+
+
+@kernel
+def _firsts(arrays, measures, rows, out):
+    for i in range(len(rows)):
+        cell = _cell(measures[2], arrays.boxes[rows[i]])
+        first = arrays.offsets[rows[i]]
+        least = np.int64(0)
+        for k in range(first, first + arrays.n_terms[rows[i]]):
+            measure = np.int64(_measure(measures, cell, rows[i], arrays.terms[k]))
+            if out[i] == NO_TERM or measure < least:
+                out[i] = arrays.terms[k]
+                least = measure
+
+
+@kernel
+def _orders(arrays, measures, rows, starts, out):
+    for i in range(len(rows)):
+        cell = _cell(measures[2], arrays.boxes[rows[i]])
+        first, n = arrays.offsets[rows[i]], np.int64(arrays.n_terms[rows[i]])
+        by = np.empty(n, np.int64)
+        for k in range(n):
+            by[k] = _measure(measures, cell, rows[i], arrays.terms[first + k])
+        order = np.argsort(by, kind="mergesort")
+        for k in range(n):
+            out[starts[i] + k] = arrays.terms[first + order[k]]
+
+
+@kernel
+def _count_terms(arrays, rows, counts):
+    for i in range(len(rows)):
+        first = arrays.offsets[rows[i]]
+        for k in range(first, first + arrays.n_terms[rows[i]]):
+            counts[arrays.terms[k]] += 1
+
+
+@kernel
+def _members(arrays, rows, starts):
+    """For each term, where among `rows` those lie that have it."""
+    out, ends = np.empty(starts[-1], np.int32), starts.copy()
+    for i in range(len(rows)):
+        first = arrays.offsets[rows[i]]
+        for k in range(first, first + arrays.n_terms[rows[i]]):
+            out[ends[arrays.terms[k]]] = i
+            ends[arrays.terms[k]] += 1
+    return out
+
+
+@kernel
+def _cover(arrays, rows, counts, starts, out):
+    """The greedy cover. Terms wait in chains by how many uncovered rows have them; one whose number has fallen since is
+    moved down when its turn comes, so each is looked at about as often as its number falls.
+    """
+    members = _members(arrays, rows, starts)
+    chains, following = np.full(counts.max() + 1 if len(counts) else 1, NO_TERM), np.full(len(counts), NO_TERM)
+    for term in range(len(counts) - 1, -1, -1):
+        following[term] = chains[counts[term]]
+        chains[counts[term]] = term
+    number = len(chains) - 1
+    while number > 0:
+        term = chains[number]
+        if term == NO_TERM:
+            number -= 1
+            continue
+        chains[number] = following[term]
+        if counts[term] < number:
+            following[term] = chains[counts[term]]
+            chains[counts[term]] = term
+            continue
+        for k in range(starts[term], starts[term + 1]):
+            i = members[k]
+            if out[i] == NO_TERM:
+                out[i] = term
+                first = arrays.offsets[rows[i]]
+                for at in range(first, first + arrays.n_terms[rows[i]]):
+                    counts[arrays.terms[at]] -= 1

@@ -1,0 +1,248 @@
+"""Inverted lists of rows, one for each node and token that has any: appended to, filtered and emptied.
+
+One hash table (node, token) -> list, and one arena. An entry holds the row and its box (float32, rounded outward), so
+that a scan reads one stretch of memory. A list of one row, which nine of ten are, lies in the table itself: its value
+is SINGLE less the row. It takes 40 bytes less, and reading it three cache misses less. A full list moves to the arena's
+end with half as much room again; the arena is packed once a third of it is holes. Kernels that append return the
+arrays: they may have become larger ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot, put_one, remove_one
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
+from nearcast.structures.postings import rounded_down
+from nearcast.structures.rtree.node_table import with_slots
+
+SIZE, N_LISTS, N_FREE, END, HELD = range(5)  # places in ListArrays.head
+SINGLE = -2  # ABSENT is -1
+_SMALLEST = 16
+
+
+class ListArrays(NamedTuple):
+    """The first two are the hash table, the next four by list, the next two by place in the arena."""
+
+    keys: np.ndarray  # int64[capacity]
+    values: np.ndarray  # int32[capacity]   the list, SINGLE less the only row, or ABSENT
+    offsets: np.ndarray  # int64[n]
+    counts: np.ndarray  # int32[n]
+    rooms: np.ndarray  # int32[n]           how many fit before it must move
+    free: np.ndarray  # int32[n]            numbers of lists that went
+    rows: np.ndarray  # int32[arena]
+    boxes: np.ndarray  # float32[arena, 4]
+    head: np.ndarray  # int64[5]            keys, lists ever numbered, numbers free, the arena's end, room held by lists
+
+
+def empty_lists() -> ListArrays:
+    return laid_out(np.zeros(_SMALLEST, np.int64), np.full(_SMALLEST, ABSENT, np.int32), np.zeros(0, np.int64))
+
+
+def laid_out(keys: np.ndarray, values: np.ndarray, counts: np.ndarray) -> ListArrays:
+    """Empty lists with exactly the room that `counts` asks for, by the numbers that the hash table has. Those of two or
+    more are numbered anew; the others wait for their row (see `put_first`).
+    """
+    is_long = counts >= 2
+    used, numbers = np.flatnonzero(values != ABSENT), np.cumsum(is_long, dtype=np.int32) - 1
+    values[used] = np.where(is_long[values[used]], numbers[values[used]], SINGLE)
+    rooms = counts[is_long].astype(np.int32)
+    starts, n = starts_of(rooms), len(rooms)
+    return ListArrays(
+        keys,
+        values,
+        starts[:-1].copy(),
+        np.zeros(n, np.int32),
+        rooms,
+        np.empty(n, np.int32),
+        np.empty(starts[-1], np.int32),
+        np.empty((starts[-1], 4), np.float32),
+        np.array([len(used), n, 0, starts[-1], starts[-1]], np.int64),
+    )
+
+
+def packed(lists: ListArrays) -> ListArrays:
+    """The same lists without holes, where a third of the arena is holes; else as they are."""
+    end, held = int(lists.head[END]), int(lists.head[HELD])
+    if end <= 1024 or 3 * held >= 2 * end:
+        return lists
+    n = int(lists.head[N_LISTS])
+    starts = starts_of(lists.counts[:n])
+    rows, boxes = np.empty(starts[-1], np.int32), np.empty((starts[-1], 4), np.float32)
+    _copy_lists(lists, starts, rows, boxes)
+    counts, head = lists.counts[:n].copy(), lists.head.copy()
+    head[END] = head[HELD] = starts[-1]
+    return lists._replace(
+        offsets=starts[:-1].copy(),
+        counts=counts,
+        rooms=counts.copy(),
+        free=lists.free[:n].copy(),
+        rows=rows,
+        boxes=boxes,
+        head=head,
+    )
+
+
+@kernel
+def _copy_lists(lists, starts, rows, boxes):
+    for which in range(len(starts) - 1):
+        for k in range(starts[which + 1] - starts[which]):
+            rows[starts[which] + k] = lists.rows[lists.offsets[which] + k]
+            boxes[starts[which] + k] = lists.boxes[lists.offsets[which] + k]
+
+
+@kernel
+def put_first(lists, key, row, box):
+    """Put a row into a list that was laid out for it."""
+    slot = find_slot(lists, key)
+    if lists.values[slot] <= SINGLE:
+        lists.values[slot] = SINGLE - row
+    else:
+        _put(lists, np.int64(lists.values[slot]), row, box)
+
+
+@kernel
+def append(lists, key, row, boxes):
+    """Put a row at the end of a list, old or new; return the arrays. `boxes` are those of all rows."""
+    slot = find_slot(lists, key)
+    which = np.int64(lists.values[slot])
+    if which == ABSENT:
+        lists = _with_space(lists, 0)
+        lists.head[SIZE] += put_one(lists, key, SINGLE - row)
+        return lists
+    if which <= SINGLE:
+        lists = _with_space(lists, 2)
+        other, which = SINGLE - which, _new_list(lists)
+        put_one(lists, key, which)
+        _move(lists, which, 2)
+        _put(lists, which, other, boxes[other])
+    elif lists.counts[which] == lists.rooms[which]:
+        room = lists.counts[which] + lists.counts[which] // 2 + 2
+        lists = _with_space(lists, room)
+        _move(lists, which, room)
+    _put(lists, which, row, boxes[row])
+    return lists
+
+
+@kernel
+def _put(lists, which, row, box):
+    """Write one more entry; there is room."""
+    at = lists.offsets[which] + lists.counts[which]
+    lists.rows[at] = row
+    lists.boxes[at, 0], lists.boxes[at, 1] = rounded_down(box[0]), rounded_down(box[1])
+    lists.boxes[at, 2], lists.boxes[at, 3] = -rounded_down(-box[2]), -rounded_down(-box[3])
+    lists.counts[which] += 1
+
+
+@kernel
+def remove_row(lists, key, row):
+    """Take a row out of a list that has it; the last one takes its place. A list that is empty then is no more."""
+    which = lists.values[find_slot(lists, key)]
+    if which <= SINGLE:
+        lists.head[SIZE] -= remove_one(lists, key)
+        return
+    first, last = lists.offsets[which], lists.counts[which] - 1
+    k = 0
+    while lists.rows[first + k] != row:
+        k += 1
+    lists.rows[first + k] = lists.rows[first + last]
+    lists.boxes[first + k] = lists.boxes[first + last]
+    _cut(lists, key, which, last)
+
+
+@kernel
+def move_marked(lists, source, target, marks, boxes):
+    """Move the marked rows of a list to another one, and unmark them; return the arrays."""
+    which = np.int64(lists.values[find_slot(lists, source)])
+    if which <= SINGLE:
+        row = SINGLE - which
+        marks[row] = 0
+        lists.head[SIZE] -= remove_one(lists, source)
+        return append(lists, target, row, boxes)
+    kept = 0
+    for k in range(lists.counts[which]):
+        at = lists.offsets[which] + k
+        row = np.int64(lists.rows[at])
+        if marks[row] != 0:
+            marks[row] = 0
+            lists = append(lists, target, row, boxes)
+        else:
+            lists.rows[lists.offsets[which] + kept] = row
+            lists.boxes[lists.offsets[which] + kept] = lists.boxes[at]
+            kept += 1
+    _cut(lists, source, which, kept)
+    return lists
+
+
+@kernel
+def _cut(lists, key, which, n):
+    """Keep the first n entries of a list; one that is left alone lies in the table."""
+    lists.counts[which] = n
+    if n > 1:
+        return
+    head = lists.head
+    if n == 1:
+        put_one(lists, key, SINGLE - lists.rows[lists.offsets[which]])
+    else:
+        head[SIZE] -= remove_one(lists, key)
+    head[HELD] -= lists.rooms[which]
+    lists.rooms[which] = 0
+    lists.free[head[N_FREE]] = which
+    head[N_FREE] += 1
+
+
+@kernel
+def _new_list(lists):
+    head = lists.head
+    if head[N_FREE] > 0:
+        head[N_FREE] -= 1
+        which = np.int64(lists.free[head[N_FREE]])
+    else:
+        which = head[N_LISTS]
+        head[N_LISTS] += 1
+    lists.counts[which] = 0
+    lists.rooms[which] = 0
+    return which
+
+
+@kernel
+def _move(lists, which, room):
+    """Move a list to the arena's end, where there is room."""
+    head = lists.head
+    source, target = lists.offsets[which], head[END]
+    for k in range(lists.counts[which]):
+        lists.rows[target + k] = lists.rows[source + k]
+        lists.boxes[target + k] = lists.boxes[source + k]
+    lists.offsets[which] = target
+    head[HELD] += room - lists.rooms[which]
+    head[END] += room
+    lists.rooms[which] = room
+
+
+@kernel
+def _with_space(lists, room):
+    """The arrays, or larger ones, with space for one more key, one more list and `room` more entries."""
+    head = lists.head
+    table = with_slots(IntMapArrays(lists.keys, lists.values), head[SIZE], 1)
+    offsets, counts, rooms, free = lists.offsets, lists.counts, lists.rooms, lists.free
+    if head[N_FREE] == 0 and head[N_LISTS] == len(offsets):
+        n = len(offsets) + len(offsets) // 2 + _SMALLEST
+        offsets, counts, rooms = _larger(offsets, n), _larger(counts, n), _larger(rooms, n)
+        free = _larger(free, n)
+    rows, boxes = lists.rows, lists.boxes
+    if head[END] + room > len(rows):
+        n = len(rows) + len(rows) // 2 + room
+        rows = _larger(rows, n)
+        boxes = np.empty((n, 4), np.float32)
+        boxes[: len(lists.boxes)] = lists.boxes
+    return ListArrays(table.keys, table.values, offsets, counts, rooms, free, rows, boxes, head)
+
+
+@kernel
+def _larger(array, n):
+    out = np.empty(n, array.dtype)
+    out[: len(array)] = array
+    return out

@@ -1,0 +1,52 @@
+"""Trees in which terms chosen by frequency stand for a row, and the options that say how they are chosen."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from nearcast.geo.space import Space
+from nearcast.matching.store import RowStore
+from nearcast.structures.representative import Representatives
+from nearcast.structures.rtree.tree_method import TreeMethod
+
+
+class RepresentedTree(TreeMethod):
+    """`tokens` and `cells` choose the terms (representative.py); nodes have `b` to `B` entries."""
+
+    checked_with = ("", "b=2 B=4 cells=9", "b=3 B=7 tokens=idf", "b=2 B=5 tokens=df", "b=4 B=9 tokens=random")
+
+    def __init__(
+        self,
+        store: RowStore,
+        space: Space,
+        tokens: str = "locality",
+        cells: int = 10_000,
+        b: int = 25,
+        B: int = 50,
+    ) -> None:
+        super().__init__(store, space, b, B)
+        self._representatives = Representatives(store, space, tokens, cells)
+        self.start()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make what hangs on the nodes, with nothing in it."""
+
+    def remove(self, rows: np.ndarray) -> None:
+        super().remove(rows)
+        self._representatives.forget(rows)
+
+    @property
+    def nbytes(self) -> int:
+        return self.tree.nbytes + self._representatives.nbytes
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        arrays, header = super().state()
+        return arrays | self._representatives.state(), header
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        super().restore(arrays, header)
+        self._representatives.restore(arrays)

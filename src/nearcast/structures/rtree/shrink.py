@@ -1,0 +1,108 @@
+"""Rows going out: a node with too few entries is poured into its nearest sibling, or takes some of that one's.
+
+Deviates from Guttman's condensing, which inserts the entries of a small node again from the top: between siblings
+nothing changes for the nodes above, whose token sets and lists stay as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel
+from nearcast.structures.rtree.nodes import (
+    LEAST,
+    NONE,
+    ROOT,
+    add_entry,
+    box_around,
+    drop_slot,
+    free_node,
+    margin,
+    refit,
+    slot_of,
+)
+
+
+@kernel
+def take_row(tree, row):
+    """Take a row out of its leaf, which is returned and may then be underfull: see `is_underfull` and `settle`."""
+    leaf = np.int64(tree.leaves[row])
+    drop_slot(tree, leaf, slot_of(tree, leaf, row))
+    tree.leaves[row] = NONE
+    node = leaf
+    while node != ROOT and refit(tree, node):
+        node = np.int64(tree.parents[node])
+    return leaf
+
+
+@kernel
+def is_underfull(tree, node):
+    return node != ROOT and tree.counts[node] < tree.head[LEAST]
+
+
+@kernel
+def settle(tree, node):
+    """Pour an underfull node into a sibling, or fill it from there.
+
+    Returns (source, target, first): the entries of target from slot `first` on are those that came from source.
+    """
+    parent = tree.parents[node]
+    sibling = _nearest_sibling(tree, parent, node)
+    most = tree.slots.shape[1] - 1
+    if tree.counts[node] + tree.counts[sibling] <= most:
+        source, target = node, sibling
+        first = np.int64(tree.counts[target])
+        for k in range(tree.counts[node]):
+            add_entry(tree, sibling, tree.slots[node, k], tree.boxes[node, k])
+        drop_slot(tree, parent, slot_of(tree, parent, node))
+        free_node(tree, node)
+    else:
+        source, target = sibling, node
+        first = np.int64(tree.counts[target])
+        for _ in range((tree.counts[sibling] - tree.counts[node]) // 2):
+            k = _nearest_entry(tree, sibling, box_around(tree, node))
+            add_entry(tree, node, tree.slots[sibling, k], tree.boxes[sibling, k])
+            drop_slot(tree, sibling, k)
+        refit(tree, node)
+    refit(tree, sibling)
+    return source, target, first
+
+
+@kernel
+def _nearest_sibling(tree, parent, node):
+    k = _nearest_entry_but(tree, parent, box_around(tree, node), node)
+    return np.int64(tree.slots[parent, k])
+
+
+@kernel
+def _nearest_entry(tree, node, box):
+    return _nearest_entry_but(tree, node, box, NONE)
+
+
+@kernel
+def _nearest_entry_but(tree, node, box, excluded):
+    """The slot of the entry, other than the one excluded, that together with `box` has the smallest margin."""
+    best, least_margin = NONE, np.inf
+    for k in range(tree.counts[node]):
+        own = tree.boxes[node, k]
+        around = margin(min(own[0], box[0]), min(own[1], box[1]), max(own[2], box[2]), max(own[3], box[3]))
+        if tree.slots[node, k] != excluded and (best == NONE or around < least_margin):
+            best, least_margin = k, around
+    return best
+
+
+@kernel
+def root_is_thin(tree):
+    """Whether the root has one child alone, whose place it should take."""
+    return tree.levels[ROOT] > 0 and tree.counts[ROOT] == 1
+
+
+@kernel
+def lower_root(tree):
+    """Take the place of the only child."""
+    child = np.int64(tree.slots[ROOT, 0])
+    tree.levels[ROOT] -= 1
+    tree.counts[ROOT] = 0
+    for k in range(tree.counts[child]):
+        add_entry(tree, ROOT, tree.slots[child, k], tree.boxes[child, k])
+    free_node(tree, child)

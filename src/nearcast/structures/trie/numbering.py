@@ -1,0 +1,159 @@
+"""Numbers of rows: their order, with gaps for those to come.
+
+A row that joins a list is its last: it takes the next number, so that a gap lasts for as many rows as it has numbers. A
+row that starts a list takes the middle of its gap. Where a gap is used up, rows around it are spread anew: of the
+smallest part of the trie that has room, which grows from the node's own subtrie over runs of siblings to the whole. The
+larger the part, the more room it must have (half as much again with each step), so that large parts are spread rarely.
+The order of rows never changes by that, and at the ends there is always room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.growable import with_room
+from nearcast.arrays.jit import kernel
+from nearcast.structures.trie.nodes import (
+    FIRST_CHILD,
+    FIRST_ROW,
+    GAP,
+    N_CHILDREN,
+    N_ROWS,
+    RENUMBERED,
+    ROOT,
+    child_place,
+    set_range,
+)
+
+LOWEST, HIGHEST = np.int64(-(1 << 61)), np.int64(1 << 61)  # below and above every number; their difference is one too
+
+
+@kernel
+def number_before(trie, node):
+    """The largest number of a row before those below the node, or LOWEST."""
+    while node != ROOT:
+        parent = np.int64(trie.parents[node])
+        place = child_place(trie, parent, trie.tokens[node])
+        if place > trie.spans[parent, FIRST_CHILD]:
+            return trie.ranges[trie.children[place - 1, 1], 1]
+        if trie.spans[parent, N_ROWS] > 0:
+            return trie.numbers[trie.rows[trie.spans[parent, FIRST_ROW] + trie.spans[parent, N_ROWS] - 1]]
+        node = parent
+    return LOWEST
+
+
+@kernel
+def number_behind(trie, node):
+    """The least number of a row behind those below the node, or HIGHEST."""
+    while node != ROOT:
+        parent = np.int64(trie.parents[node])
+        place = child_place(trie, parent, trie.tokens[node]) + 1
+        if place < trie.spans[parent, FIRST_CHILD] + trie.spans[parent, N_CHILDREN]:
+            return trie.ranges[trie.children[place, 1], 0]
+        node = parent
+    return HIGHEST
+
+
+@kernel
+def number_last_row(trie, node):
+    """Number the last row of the node's list, the newest one; others are numbered anew where that must be."""
+    first, n_rows = np.int64(trie.spans[node, FIRST_ROW]), trie.spans[node, N_ROWS]
+    row = trie.rows[first + n_rows - 1]
+    before = trie.numbers[trie.rows[first + n_rows - 2]] if n_rows > 1 else number_before(trie, node)
+    if trie.spans[node, N_CHILDREN] > 0:
+        behind = trie.ranges[trie.children[trie.spans[node, FIRST_CHILD], 1], 0]
+    else:
+        behind = number_behind(trie, node)
+    if behind - before < 2:
+        _spread_around(trie, node)
+    elif before == LOWEST:
+        trie.numbers[row] = 0 if behind == HIGHEST else behind - trie.head[GAP]
+    elif behind == HIGHEST:
+        trie.numbers[row] = before + trie.head[GAP]
+    else:
+        trie.numbers[row] = before + 1 if n_rows > 1 else before + ((behind - before) >> 1)
+
+
+@kernel
+def _spread_around(trie, node):
+    """Number rows around a node anew, the fewest that have room, and set the ranges of all nodes above them."""
+    needed = 2
+    while node != ROOT:
+        if _spread_if_room(trie, node, (0, 0), needed):
+            break
+        parent = np.int64(trie.parents[node])
+        first = np.int64(trie.spans[parent, FIRST_CHILD])
+        stop = first + trie.spans[parent, N_CHILDREN]
+        place, reach, spread = child_place(trie, parent, trie.tokens[node]), 1, False
+        while not spread and (place - reach > first or place + reach < stop - 1):
+            needed += needed >> 1
+            spread = _spread_if_room(trie, parent, (max(first, place - reach), min(stop, place + reach + 1)), needed)
+            reach *= 4
+        node = parent
+        if spread:
+            break
+        needed += needed >> 1
+    if node == ROOT:
+        _spread(trie, ROOT, (0, 0), 0, trie.head[GAP])
+    while node != ROOT:
+        set_range(trie, node)
+        node = np.int64(trie.parents[node])
+    set_range(trie, ROOT)
+
+
+@kernel
+def _spread_if_room(trie, node, run, needed):
+    """Spread what is below a node, or below a run of its children, if each row gets `needed` numbers; say whether."""
+    first, stop = run
+    count, before, behind = np.int64(0), LOWEST, HIGHEST
+    if first == stop:
+        count = np.int64(trie.below[node])
+        before, behind = number_before(trie, node), number_behind(trie, node)
+    else:
+        for place in range(first, stop):
+            count += trie.below[trie.children[place, 1]]
+        before = number_before(trie, np.int64(trie.children[first, 1]))
+        behind = number_behind(trie, np.int64(trie.children[stop - 1, 1]))
+    if before == LOWEST and behind == HIGHEST:
+        return False  # it is all there is: the root's own spread has as much room as it likes
+    if before == LOWEST:
+        before = behind - (count + 1) * trie.head[GAP]
+    elif behind == HIGHEST:
+        behind = before + (count + 1) * trie.head[GAP]
+    step = (behind - before) // (count + 1)
+    if step < needed:
+        return False
+    _spread(trie, node, run, before + step, step)
+    return True
+
+
+@kernel
+def _spread(trie, node, run, number, step):
+    """Number the rows below a node, or a run of its children, from `number` on in equal steps; set ranges."""
+    stack = np.empty(64, np.int32)
+    order = np.empty(64, np.int32)
+    n = n_order = 0
+    if run[0] == run[1]:
+        stack[0], n = node, 1
+    else:
+        stack = with_room(stack, n, run[1] - run[0])
+        for place in range(run[1] - 1, run[0] - 1, -1):
+            stack[n] = trie.children[place, 1]
+            n += 1
+    while n > 0:
+        n -= 1
+        at = stack[n]
+        order = with_room(order, n_order, 1)
+        order[n_order] = at
+        n_order += 1
+        first_child, n_children, first_row, n_rows = trie.spans[at]
+        for place in range(first_row, first_row + n_rows):
+            trie.numbers[trie.rows[place]] = number
+            number += step
+        trie.head[RENUMBERED] += n_rows
+        stack = with_room(stack, n, n_children)
+        for place in range(first_child + n_children - 1, first_child - 1, -1):
+            stack[n] = trie.children[place, 1]
+            n += 1
+    for k in range(n_order - 1, -1, -1):
+        set_range(trie, order[k])
