@@ -1,7 +1,10 @@
-"""The nouns, in their batch (column) form. See docs/glossary.md for the words."""
+"""The nouns, in their batch (column) form: kinds, messages, rows, hits, matches, changes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,14 +18,70 @@ NEVER = np.iinfo(np.int64).max
 NO_SHAPE = -1
 """The shape number of a row whose region is its box."""
 
-KINDS = ("match", "rank", "top")
-"""Of subscriptions."""
-
 MAX_TERMS_PER_ROW = 65_535
 """Term counts are stored as uint16."""
 
 LARGEST_WEIGHT = 1e300
-"""Of a token: the sum over a row, of 65,535 terms at most, is then finite."""
+"""The largest weight of a token: sums over rows of up to 65,535 terms stay finite."""
+
+NO_PARAMETERS: Mapping[str, np.ndarray] = MappingProxyType({})
+
+
+class Parameter(NamedTuple):
+    """A number that each subscription of a kind carries: a table column, and an argument of `Engine.subscribe`."""
+
+    name: str
+    meaning: str
+    """Completes the sentence "kind 'rank' needs …"."""
+    low: float = 0.0
+    high: float = 1.0
+    default: float | None = None
+    """None: the parameter is required."""
+    selective: tuple[float, float] = (0.0, 1.0)
+    """Values for which an index can prune. The check of a method's effort draws from this range."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of subscription, as users see it: its name, parameters and result columns.
+
+    The exact test of a kind is a subclass of `matching.row_params.RowParams`. Its methods, `brute` among them, are
+    registered under (kind, name).
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+    is_scored: bool = False
+    """Matches carry a score."""
+    is_plain: bool = False
+    """A subscription is one row: plain tokens and one box, without OR, NOT or an exact shape."""
+    default_method: str = "brute"
+    """Serves the kind where the method is `auto` and the kind has no `auto` of its own."""
+
+
+MATCH = Kind("match", default_method="auto")
+RANK = Kind(
+    "rank",
+    (
+        Parameter("alpha", "the weight of the place", default=0.5, selective=(0.3, 0.7)),
+        Parameter("threshold", "the least score to deliver", selective=(0.75, 1.0)),
+    ),
+    is_scored=True,
+    is_plain=True,
+    default_method="rt++-tree",
+)
+
+KINDS: dict[str, Kind] = {MATCH.name: MATCH, RANK.name: RANK}
+"""Every kind, by name. `register_kind` adds to it."""
+
+PLANNED_KINDS = ("top",)
+"""Names that are reserved: tables may name them, nothing serves them yet."""
+
+
+def register_kind(kind: Kind) -> None:
+    """Make a kind known to tables, indexes, the engine and the command line."""
+    if KINDS.setdefault(kind.name, kind) != kind:
+        raise ValueError(f"kind '{kind.name}' is taken")
 
 
 class MessageBatch(NamedTuple):
@@ -67,29 +126,26 @@ class RowBatch(NamedTuple):
     boxes: np.ndarray  # float64[n,4]
     shapes: np.ndarray  # int32[n]    position in the batch's list of regions, or NO_SHAPE
     expires: np.ndarray  # int64[n]    microseconds, or NEVER
+    params: Mapping[str, np.ndarray] = NO_PARAMETERS  # float64[n] for each parameter of the kind
 
     @property
     def size(self) -> int:
         return len(self.owner_ids)
 
-
-class RankBatch(NamedTuple):
-    """Ranked subscriptions: one row each, without `not` terms and without a shape, and what each asks for."""
-
-    rows: RowBatch
-    alphas: np.ndarray  # float64[n]  how much place counts, 0 .. 1
-    thresholds: np.ndarray  # float64[n]  the least score that is delivered, 0 .. 1
-
-    @property
-    def size(self) -> int:
-        return self.rows.size
+    @classmethod
+    def empty(cls, parameters: Iterable[str] = ()) -> RowBatch:
+        """No rows."""
+        no_ids, no_terms, no_starts = np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64)
+        params = {name: np.empty(0) for name in parameters}
+        return cls(no_ids, no_terms, no_starts, no_terms, no_starts, np.empty((0, 4)), no_terms, no_ids, params)
 
 
 class Hits(NamedTuple):
-    """What a method found: for each message, the rows that hold (unordered, no row twice)."""
+    """The rows that a method found for each message: unordered, no row twice."""
 
     rows: np.ndarray  # int32[...]
     starts: np.ndarray  # int64[n_messages + 1]
+    scores: np.ndarray | None = None  # float64[...]  of scored kinds
 
 
 class Found(NamedTuple):
@@ -97,13 +153,28 @@ class Found(NamedTuple):
 
     ids: np.ndarray  # int64[...]  subscription ids, ascending within a message, no repeats
     starts: np.ndarray  # int64[n_messages + 1]
-    scores: np.ndarray | None = None  # float64[...]  NaN for subscriptions that are not ranked; None where none is
+    scores: np.ndarray | None = None  # float64[...]  NaN for subscriptions of unscored kinds; None where all are
+
+
+class Changes(NamedTuple):
+    """Pairs that become matches (+1) or cease to be matches (-1), in the order in which they happen."""
+
+    message_ids: np.ndarray  # int64[n]
+    subscription_ids: np.ndarray  # int64[n]
+    signs: np.ndarray  # int8[n]     +1 or -1
+    scores: np.ndarray  # float64[n]  NaN for unscored kinds
+    times: np.ndarray  # int64[n]    microseconds, or NO_TIME
+
+    @property
+    def size(self) -> int:
+        return len(self.signs)
 
 
 class Work(NamedTuple):
-    """Work done: how many lists, cells or tree nodes were visited; how many rows were compared with a message; how
-    many held. Of methods that choose a way for each message by a cost model, also what the chosen ways were expected to
-    cost and what the model makes of the work that was then counted; 0 elsewhere.
+    """Counts of the work done: lists, cells or tree nodes visited; rows compared with a message; rows that held.
+
+    Methods that choose a strategy for each message by a cost model also report the cost expected of the chosen
+    strategies, and the cost that the model computes from the counted work. Both are 0 elsewhere.
     """
 
     nodes: int = 0

@@ -7,8 +7,8 @@ import re
 import sys
 from typing import Any, NamedTuple
 
-import nearcast.indexes
-from nearcast.matching.method import REGISTRY, Method, method_options
+import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.matching.method import Method, find_method, kinds_of, method_names, method_options
 
 HEADER_FIELDS = ("Paper", "Idea", "Layout", "Cost", "Deviates")
 _FIELD = re.compile(rf"^({'|'.join(HEADER_FIELDS)}) +(.*(?:\n(?: {{2,}}.*)?)*)", re.MULTILINE)
@@ -25,8 +25,7 @@ class MethodInfo(NamedTuple):
 
 def methods() -> list[MethodInfo]:
     """Every method: its name, the paper it comes from, the kinds it serves, its options, its idea and its cost."""
-    nearcast.indexes.discover()
-    return [_info(REGISTRY[name]) for name in sorted(REGISTRY)]
+    return [_info(name) for name in method_names()]
 
 
 def header_of(method: type[Method]) -> dict[str, str]:
@@ -35,12 +34,14 @@ def header_of(method: type[Method]) -> dict[str, str]:
     return {name: " ".join(body.split()) for name, body in _FIELD.findall(text)}
 
 
-def _info(method: type[Method]) -> MethodInfo:
+def _info(name: str) -> MethodInfo:
+    kinds = kinds_of(name)
+    method = find_method(kinds[0], name)
     header = header_of(method)
     return MethodInfo(
         method.name,
         method.paper,
-        method.kinds,
+        kinds,
         method_options(method),
         header.get("Idea", ""),
         header.get("Cost", ""),

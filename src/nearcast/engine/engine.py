@@ -12,20 +12,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from nearcast.arrays.ragged import sorted_sets
-from nearcast.engine.explain import Explanation, explain, ranked
+from nearcast.engine.explain import Explanation, explain, with_score
 from nearcast.engine.index import Index
-from nearcast.engine.rank_requests import asked, require_rankable
+from nearcast.engine.kind_arguments import read_kind, require_plain
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
-from nearcast.matching.matcher import Matcher
-from nearcast.model import NEVER, NO_SHAPE, MessageBatch, RankBatch, RowBatch
-from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights
+from nearcast.matching.subscription_set import SubscriptionSet
+from nearcast.model import NEVER, NO_SHAPE, Kind, MessageBatch, RowBatch
+from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights, token_terms
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -41,7 +39,7 @@ class Match:
     message: int
     subscription: int
     score: float | None = None
-    """Of a ranked subscription."""
+    """The score, where the subscription is of a scored kind."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,15 @@ class _Subscription:
     clauses: list[Clause]
     region: Region
     expires: int
-    ask: tuple[float, float] | None = None  # alpha and threshold of one that is ranked
+    kind: Kind
+    params: dict[str, float]
 
 
 class Engine:
-    """Live subscriptions in memory. Safe to call from several threads; calls take turns.
+    """Live subscriptions of all kinds, in memory. Threads may share an engine; their calls take turns.
 
-    `weights` say what tokens weigh for kind `rank`: a table (token, weight) or a Vocabulary; without them all weigh the
-    same. `clock` gives the present in seconds since 1970; tests inject their own.
+    `weights` are the tokens' weights for kind `rank`: a table (token, weight) or a Vocabulary; without weights all
+    tokens weigh the same. `clock` returns the present in seconds since 1970.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Engine:
         self._analyser = analyser or Analyser()
         self._vocabulary = Vocabulary()
         by_term = np.empty(0) if weights is None else read_weights(weights, self._vocabulary)
-        self._index = Index(Matcher(method, self._space), self._vocabulary, self._analyser, by_term)
+        self._index = Index(SubscriptionSet(method, self._space), self._vocabulary, self._analyser, by_term)
         self._live: dict[int, _Subscription] = {}
         self._expiries: list[tuple[int, int]] = []  # heap of (expires, id); an entry may be out of date
         self._clock = clock
@@ -100,24 +99,22 @@ class Engine:
         id: int | None = None,
         expires: datetime | timedelta | None = None,
         kind: str = "match",
-        alpha: float | None = None,
-        threshold: float | None = None,
+        **parameters: float | None,
     ) -> int:
-        """Listen for messages on which `expression` holds, at a place; without a place, everywhere. Returns the id.
+        """Subscribe to messages on which `expression` holds, at a place or everywhere. Returns the id.
 
-        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. The
-        same id again replaces. With `kind="rank"`, listen for messages that score at least `threshold`: the expression
-        is plain words, the place a box, and `alpha` (0.5) says how much the place counts.
+        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. A known
+        `id` replaces the subscription. With `kind="rank"` the parameters are `threshold=`, the least score to deliver,
+        and `alpha=`, the weight of the place (0.5); the expression is plain words and the place a box.
         """
         place = self._region(near, km, box, region)
         wanted = clauses(parse(expression, self._analyser))
-        ask = asked(kind, alpha, threshold)
-        if ask is not None:
-            require_rankable(wanted, place, self._space)
+        chosen, params = read_kind(kind, parameters)
+        require_plain(chosen, wanted, place, self._space)
         with self._lock:
             self._expire()
             number = self._next_subscription if id is None else _whole(id, "id")
-            subscription = _Subscription(wanted, place, self._deadline(expires), ask)
+            subscription = _Subscription(wanted, place, self._deadline(expires), chosen, params)
             self._index.insert_read(self._read(number, subscription))
             self._live[number] = subscription
             if subscription.expires != NEVER:
@@ -140,9 +137,7 @@ class Engine:
         tokens: Iterable[str] | None = None,
         id: int | None = None,
     ) -> list[Match]:
-        """Post a text at a point (x, y) or a box (xmin, ymin, xmax, ymax); returns whom it concerns, by subscription
-        id.
-        """
+        """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         place = self._place(at)
         with self._lock:
@@ -163,14 +158,14 @@ class Engine:
             self._expire()
             if subscription not in self._live:
                 raise InvalidInput(f"no live subscription {subscription}", column="subscription")
-            held = self._live[subscription]
+            found = self._live[subscription]
             words = list(tokens) if tokens is not None else self._analyser.tokens(text)
             place = self._place(at)
-            told = explain(held.clauses, held.region, set(words), place[0], self._now() >= held.expires)
-            if held.ask is None or self._index.ranker is None:
-                return told
-            score = self._index.ranker.score(subscription, self._message(0, words, place))
-            return ranked(told, score, held.ask[1])
+            explanation = explain(found.clauses, found.region, set(words), place[0], self._now() >= found.expires)
+            scored = self._index.subscriptions_of(found.kind)
+            if not found.kind.is_scored or scored is None:
+                return explanation
+            return with_score(explanation, *scored.score(subscription, self._message(0, words, place)))
 
     # -- parts
 
@@ -188,23 +183,17 @@ class Engine:
         return WORLD if region is None else parse_region(region, self._space)
 
     def _read(self, number: int, subscription: _Subscription) -> Subscriptions:
-        """The one subscription, as a table of one row would be read."""
+        """The subscription, as a table of one row is read."""
         rows, regions = self._rows(number, subscription)
-        ids, nothing = np.array([number], np.int64), _none_of(rows)
-        if subscription.ask is None:
-            ranks = RankBatch(nothing, np.empty(0), np.empty(0))
-            return Subscriptions(ids, frozenset({"match"}), rows, regions, ranks, REJECTS_SCHEMA.empty_table())
-        alpha, threshold = subscription.ask
-        ranks = RankBatch(rows, np.array([alpha]), np.array([threshold]))
-        return Subscriptions(ids, frozenset({"rank"}), nothing, [], ranks, REJECTS_SCHEMA.empty_table())
+        ids = np.array([number], np.int64)
+        return Subscriptions(ids, {subscription.kind.name: rows}, regions, REJECTS_SCHEMA.empty_table())
 
     def _rows(self, number: int, subscription: _Subscription) -> tuple[RowBatch, list[Region]]:
         boxes = subscription.region.boxes(self._space)
         wanted = subscription.clauses
-        terms, starts = self._terms([clause.required for clause in wanted for _ in boxes], self._vocabulary.add)
-        not_terms, not_starts = self._terms(
-            [clause.forbidden for clause in wanted for _ in boxes], self._vocabulary.add
-        )
+        terms, starts = token_terms([clause.required for clause in wanted for _ in boxes], self._vocabulary.add)
+        forbidden = [clause.forbidden for clause in wanted for _ in boxes]
+        not_terms, not_starts = token_terms(forbidden, self._vocabulary.add)
         n = len(wanted) * len(boxes)
         shaped = not subscription.region.is_box
         batch = RowBatch(
@@ -216,18 +205,12 @@ class Engine:
             np.tile(boxes, (len(wanted), 1)).reshape(-1, 4),
             np.full(n, 0 if shaped else NO_SHAPE, np.int32),
             np.full(n, subscription.expires, np.int64),
+            {name: np.full(n, value) for name, value in subscription.params.items()},
         )
         return batch, [subscription.region] if shaped else []
 
-    def _terms(
-        self, token_lists: list[Any], resolve: Callable[[pa.Array], np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        flat = pa.array([token for tokens in token_lists for token in tokens], pa.string())
-        starts = np.cumsum([0, *(len(tokens) for tokens in token_lists)], dtype=np.int64)
-        return sorted_sets(resolve(flat), starts)
-
     def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
-        terms, starts = self._terms([words], self._vocabulary.lookup)
+        terms, starts = token_terms([words], self._vocabulary.lookup)
         return MessageBatch(np.array([number]), terms, starts, place, np.array([self._now()]))
 
     def _place(self, at: Sequence[float]) -> np.ndarray:
@@ -258,15 +241,9 @@ class Engine:
         now = self._now()
         while self._expiries and self._expiries[0][0] <= now:
             expires, number = heapq.heappop(self._expiries)
-            held = self._live.get(number)
-            if held is not None and held.expires == expires:
+            found = self._live.get(number)
+            if found is not None and found.expires == expires:
                 self.unsubscribe(number)
-
-
-def _none_of(rows: RowBatch) -> RowBatch:
-    """No rows, of the same types."""
-    starts = {"term_starts": rows.term_starts[:1], "not_starts": rows.not_starts[:1]}
-    return RowBatch(*(column[:0] for column in rows))._replace(**starts)
 
 
 def _numbers(values: Any, n: int, name: str) -> list[float]:

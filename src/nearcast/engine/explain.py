@@ -1,4 +1,4 @@
-"""Why a message does or does not concern a subscription, in words."""
+"""Explanations: why a message does or does not match a subscription."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nearcast.text.clauses import Clause
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was found when one subscription was held against one message.
+    """The comparison of one subscription with one message.
 
-    An expression holds when one of its clauses does; the tokens here are those of the clause that came closest.
+    An expression holds when one of its clauses does. The tokens are those of the clause that comes closest.
     """
 
     holds: bool
@@ -26,7 +26,7 @@ class Explanation:
     expired: bool
     region: str
     unit: str
-    score: float | None = None  # of a ranked subscription; it holds where this is at least
+    score: float | None = None  # of scored kinds: the subscription matches where the score is at least the threshold
     threshold: float | None = None
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Explanation:
 
 
 def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.ndarray, expired: bool) -> Explanation:
-    """Hold clauses and region against a message's tokens and its box (float64[4])."""
+    """Compare clauses and a region with a message's tokens and box (float64[4])."""
     inside = bool(region.overlaps(place.reshape(1, 4))[0])
     planar = getattr(region, "planar", False)
     distance = 0.0 if inside else region.distance(float((place[0] + place[2]) / 2), float((place[1] + place[3]) / 2))
@@ -62,9 +62,10 @@ def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.n
     )
 
 
-def ranked(told: Explanation, score: float, threshold: float) -> Explanation:
-    """The same for a ranked subscription: its score decides, not each token."""
-    return replace(told, holds=score >= threshold and not told.expired, score=score, threshold=threshold)
+def with_score(explanation: Explanation, score: float, threshold: float) -> Explanation:
+    """The explanation for a scored kind, where the score decides instead of each token."""
+    holds = score >= threshold and not explanation.expired
+    return replace(explanation, holds=holds, score=score, threshold=threshold)
 
 
 def _faults(clause: Clause, tokens: set[str]) -> int:

@@ -20,7 +20,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
 from nearcast.engine.index import build_index, open_index
-from nearcast.matching.method import find_method
+from nearcast.matching.method import find_method, kinds_of
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -35,7 +35,7 @@ UNIT = (0.0, 0.0, 1.0, 1.0)
 def parts_of(names: Sequence[str] | None = None) -> list[str]:
     """What `warm_up` goes through: the common part, then the methods named, or all."""
     known = [info.name for info in methods()]
-    return [COMMON, *(find_method(name).name for name in (names or known))]
+    return [COMMON, *(find_method("match", name).name for name in (names or known))]
 
 
 def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
@@ -54,7 +54,7 @@ def warm_part(part: str) -> None:
         return
     _warm_method(part, None)
     _warm_method(part, UNIT)
-    if "rank" in find_method(part).kinds:
+    if "rank" in kinds_of(part):
         _warm_rank(part)
 
 
@@ -136,9 +136,9 @@ def _warm_rank(name: str) -> None:
 
 def _ranked(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
     """As `_boxes`, some of which expire."""
-    asked = {"kind": ["rank"] * n, "alpha": rng.random(n), "threshold": rng.random(n)}
+    params = {"kind": ["rank"] * n, "alpha": rng.random(n), "threshold": rng.random(n)}
     far = [None if k % 3 else "2100-01-01T00:00:00Z" for k in range(n)]
-    return _boxes(rng, first, n) | asked | {"expires": pa.array(far, pa.string())}
+    return _boxes(rng, first, n) | params | {"expires": pa.array(far, pa.string())}
 
 
 def _boxes(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
@@ -155,11 +155,11 @@ def _boxes(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
 
 def _expressions(planar: bool) -> list[dict[str, Any]]:
     circle = "circle(0.5, 0.5, 0.2)" if planar else "circle(0.5, 0.5, 30km)"
-    wishes = ("w0 AND (w1 OR w2) NOT w3", "NOT w4", "", "w1")
+    expressions = ("w0 AND (w1 OR w2) NOT w3", "NOT w4", "", "w1")
     far = "2100-01-01T00:00:00Z"
     return [
-        {"id": 90_000 + 10 * k + j, "expression": wish, "region": region, "expires": far if j % 2 else None}
-        for k, wish in enumerate(wishes)
+        {"id": 90_000 + 10 * k + j, "expression": expression, "region": region, "expires": far if j % 2 else None}
+        for k, expression in enumerate(expressions)
         for j, region in enumerate((circle, TRIANGLE, "world"))
     ]
 

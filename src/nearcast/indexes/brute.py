@@ -2,73 +2,40 @@
 
 Paper      baseline; the meaning of matching itself.
 Idea       Compare every message with every row, by the exact predicate (or score) and nothing else.
-Layout     none: it reads the row store, and skips numbers that hold no live row.
+Layout     none: the scan reads the row store and skips numbers without a live row.
 Cost       insert O(1); match O(n) a message, n = rows; no memory of its own.
 Deviates   nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
-from nearcast.matching.method import Method, RowMethod
+from nearcast.matching.exact_scan import ExactScan
 from nearcast.matching.predicate import FLAG_LIVE, mark_terms, row_holds
-from nearcast.matching.rank_method import RankHits, RankMethod
+from nearcast.matching.row_params import RankParams
 from nearcast.matching.score import score_of
-from nearcast.model import Hits, MessageBatch, Work
+from nearcast.model import MessageBatch
 
 
-class _Stateless(RowMethod):
-    """Nothing to build, to change or to save: the row store is all."""
-
-    effort_ceiling = 1.0
-
-    def build(self, rows: np.ndarray) -> None:
-        pass
-
-    def insert(self, rows: np.ndarray) -> None:
-        pass
-
-    def remove(self, rows: np.ndarray) -> None:
-        pass
-
-    @property
-    def nbytes(self) -> int:
-        return 0
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {}, {}
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        pass
-
-
-class Brute(_Stateless, Method):
+class Brute(ExactScan):
     name = "brute"
-    paper = "baseline"
-    kinds = ("match", "rank")
-    takes_termless_rows = True
 
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        marks = np.zeros(self.store.n_terms, np.uint8)
-        starts = np.zeros(messages.size + 1, np.int64)
-        rows = _match(self.store.arrays, messages, marks, starts)
-        return Hits(rows, starts), Work(messages.size, messages.size * self.store.live, len(rows))
+    def scan(self, messages: MessageBatch, marks: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, None]:
+        return _match(self.store.arrays, messages, marks, starts), None
 
 
-class RankBrute(_Stateless, RankMethod):
+class BruteRank(ExactScan):
+    kind = "rank"
     name = "brute"
-    paper = "baseline"
 
-    def match(self, messages: MessageBatch) -> tuple[RankHits, Work]:
-        marks = np.zeros(self.store.n_terms, np.uint8)
-        starts = np.zeros(messages.size + 1, np.int64)
-        rows, scores = _rank(self.store.arrays, self.asked.arrays, messages, marks, starts)
-        return RankHits(rows, scores, starts), Work(messages.size, messages.size * self.store.live, len(rows))
+    def scan(self, messages: MessageBatch, marks: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        params = cast(RankParams, self.store.params)
+        return _rank(self.store.arrays, params.arrays, messages, marks, starts)
 
 
 @kernel
@@ -90,13 +57,13 @@ def _match(rows, messages, marks, starts):
 
 
 @kernel
-def _rank(rows, asked, messages, marks, starts):
+def _rank(rows, rank_params, messages, marks, starts):
     out, scores = np.empty(1024, np.int32), np.empty(1024, np.float64)
     delivered = np.empty(len(rows.flags), np.float64)
     n = 0
     for m in range(len(starts) - 1):
         mark_terms(marks, messages, m, 1)
-        count = _score_all(rows, asked, marks, messages.boxes[m], delivered)
+        count = _score_all(rows, rank_params, marks, messages.boxes[m], delivered)
         mark_terms(marks, messages, m, 0)
         out, scores = with_room(out, n, count), with_room(scores, n, count)
         for row in range(len(delivered)):
@@ -108,14 +75,14 @@ def _rank(rows, asked, messages, marks, starts):
 
 
 @kernel
-def _score_all(rows, asked, marks, box, delivered):
+def _score_all(rows, rank_params, marks, box, delivered):
     """The score of each live row that reaches its threshold, else -1; returns how many do."""
     count = 0
     for row in range(len(delivered)):
         delivered[row] = -1.0
         if rows.flags[row] & FLAG_LIVE:
-            score = score_of(rows, asked, row, marks, box)
-            if score >= asked.thresholds[row]:
+            score = score_of(rows, rank_params, row, marks, box)
+            if score >= rank_params.thresholds[row]:
                 delivered[row] = score
                 count += 1
     return count

@@ -1,4 +1,4 @@
-"""The gate of the matcher: batches of the right types, and terms in range, since kernels check nothing."""
+"""Validation of batches: the right types, and terms in range. Kernels check nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.arrays.ragged import sorted_sets, take
 from nearcast.errors import InvalidInput
-from nearcast.model import MAX_TERMS_PER_ROW, NO_SHAPE, MessageBatch, RankBatch, RowBatch
+from nearcast.model import MATCH, MAX_TERMS_PER_ROW, NO_SHAPE, Kind, MessageBatch, Parameter, RowBatch
 
 
 def checked_messages(messages: MessageBatch, n_terms: int) -> MessageBatch:
@@ -20,13 +20,13 @@ def checked_messages(messages: MessageBatch, n_terms: int) -> MessageBatch:
     return MessageBatch(_plain(messages.ids, np.int64), terms, starts, boxes, _plain(messages.times, np.int64))
 
 
-def checked_rows(batch: RowBatch) -> RowBatch:
-    """The batch in the kernels' types, its terms sorted sets."""
+def checked_rows(batch: RowBatch, kind: Kind = MATCH) -> RowBatch:
+    """The batch in the kernels' types, its terms sorted sets, its parameters within the kind's ranges."""
     boxes = _plain(batch.boxes, np.float64)
     _require_finite(boxes)
     terms, term_starts = _checked_terms(batch.terms, batch.term_starts)
     not_terms, not_starts = _checked_terms(batch.not_terms, batch.not_starts)
-    return RowBatch(
+    checked = RowBatch(
         _plain(batch.owner_ids, np.int64),
         terms,
         term_starts,
@@ -35,28 +35,27 @@ def checked_rows(batch: RowBatch) -> RowBatch:
         boxes,
         _plain(batch.shapes, np.int32),
         _plain(batch.expires, np.int64),
+        {parameter.name: _checked_parameter(batch, parameter) for parameter in kind.parameters},
     )
+    if kind.is_plain:
+        _require_plain(checked, kind)
+    return checked
 
 
-def checked_ranks(batch: RankBatch) -> RankBatch:
-    """The batch in the kernels' types; one row for each subscription, and what it asks for within 0 .. 1."""
-    rows = checked_rows(batch.rows)
-    alphas, thresholds = _plain(batch.alphas, np.float64), _plain(batch.thresholds, np.float64)
-    for name, values in (("alpha", alphas), ("threshold", thresholds)):
-        bad = ~((values >= 0.0) & (values <= 1.0))
-        if len(values) != rows.size or bad.any():
-            raise InvalidInput("one number within 0 .. 1 for each row", row=_first(bad), column=name)
-    if len(rows.not_terms) or (rows.shapes != NO_SHAPE).any():
-        raise InvalidInput("a ranked row has no NOT terms and no shape")
-    if len(np.unique(rows.owner_ids)) != rows.size:
-        raise InvalidInput("a ranked subscription has one row", column="id")
-    return RankBatch(rows, alphas, thresholds)
+def _checked_parameter(batch: RowBatch, parameter: Parameter) -> np.ndarray:
+    values = _plain(batch.params.get(parameter.name, np.empty(0)), np.float64)
+    is_bad = ~((values >= parameter.low) & (values <= parameter.high))
+    if len(values) != batch.size or is_bad.any():
+        reason = f"one number within {parameter.low:g} .. {parameter.high:g} for each row"
+        raise InvalidInput(reason, row=int(is_bad.argmax()) if is_bad.any() else None, column=parameter.name)
+    return values
 
 
-def ranks_by_owner(batch: RankBatch) -> RankBatch:
-    """The rows in order of their owners' ids."""
-    order = np.argsort(batch.rows.owner_ids, kind="stable")
-    return RankBatch(by_owner(batch.rows), batch.alphas[order], batch.thresholds[order])
+def _require_plain(batch: RowBatch, kind: Kind) -> None:
+    if len(batch.not_terms) or (batch.shapes != NO_SHAPE).any():
+        raise InvalidInput(f"a row of kind '{kind.name}' has no NOT terms and no shape")
+    if len(np.unique(batch.owner_ids)) != batch.size:
+        raise InvalidInput(f"a subscription of kind '{kind.name}' has one row", column="id")
 
 
 def by_owner(batch: RowBatch) -> RowBatch:
@@ -76,6 +75,7 @@ def by_owner(batch: RowBatch) -> RowBatch:
         batch.boxes[order],
         batch.shapes[order],
         batch.expires[order],
+        {name: values[order] for name, values in batch.params.items()},
     )
 
 
@@ -95,11 +95,7 @@ def _require_finite(boxes: np.ndarray) -> None:
         raise InvalidInput("a box must be finite, with min <= max", row=int(bad.argmax()))
 
 
-def _first(mask: np.ndarray) -> int | None:
-    return int(mask.argmax()) if mask.any() else None
-
-
 def _plain(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Contiguous and of one type, so that a kernel is compiled once. Read-only arrays are another type to Numba."""
+    """The array, contiguous, writeable and of one type, so that each kernel is compiled once."""
     plain: np.ndarray = np.ascontiguousarray(array, dtype)
     return plain if plain.flags.writeable else plain.copy()

@@ -1,62 +1,99 @@
-"""The contract of a method, and the registry.
+"""The contract of a method, and the registry by (kind, name).
 
-A method is an index over rows. A row is a sorted set of at least one term and one closed box; it holds on a message
-when all its terms occur in the message and its box overlaps the message's box. The edges:
+A method is an index over rows of one kind. A row is a sorted set of terms, one closed box, and the parameters of its
+kind. The kind's exact test (row_params.py) says when a row is delivered; for kind `match`, when all its terms occur in
+the message and its box overlaps the message's box. The edges:
 
 * a point on the border is inside; touching boxes overlap; a box may have size 0;
 * equal boxes, equal term sets and wholly equal rows are still different rows;
 * a message may have no terms at all, or thousands; its terms are sorted, unique, and below `store.n_terms`;
-* `insert` brings rows that are already in the store; `remove` names rows that are still there and forgets them for
-  good: the store may give their numbers to other rows right after;
-* `expect` may come before `build`, with a sample of the messages to come; a method may use it, and most do not;
+* a row has at least one term, unless the method takes termless rows;
+* `insert` brings rows that are already in the store; `remove` names rows that are still there. A removed row must be
+  forgotten: the store may give its number to another row right after;
+* `expect` may come before `build`, with a sample of the messages to come. Most methods ignore it;
 * `match` changes nothing, so that several threads may call it at once;
-* each row that holds is reported once per message, in any order.
+* each delivered row is reported once per message, in any order; scored kinds report its exact score as well.
 
-What is common to all methods sits above (see matcher.py): expressions, NOT, exact shapes, rows without terms,
-replacing, ids, order, threads and files.
+Further edges of kind `rank`:
+
+* words alone can be enough: where threshold <= 1 - alpha a row may be delivered far outside its box;
+* place alone can be enough: where threshold <= alpha a row may be delivered on a message that shares no term with it;
+* threshold <= 0 holds on every message, everywhere, also on a message without terms;
+* alpha 0 considers words only, alpha 1 place only; no bound may divide by alpha or by 1 - alpha;
+* a row without terms, or whose terms weigh nothing, has all of its words: words = 1 on every message;
+* a term may weigh 0, and terms may weigh the same;
+* a score equal to the threshold is delivered: prune only where a bound (with SLACK) is below the threshold;
+* a point message inside counts as full overlap and a range that only touches as none, so a range message can score less
+  than a point within it; a row without area counts in full when touched;
+* tokens that no row has are not among a message's terms, and change no score.
+
+The rest is common to all methods and sits above, in subscription_set.py: expressions, NOT, exact shapes, rows without
+terms, expiry, replacing, ids, order, threads and files.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nearcast.errors import InvalidInput, UnknownMethod
+from nearcast.errors import InvalidInput, UnknownMethod, UnsupportedKind
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.model import NO_TIME, Hits, MessageBatch, Work
+from nearcast.model import KINDS, NO_TIME, Hits, MessageBatch, Work
+
+CHOOSER = "auto"
+"""The method that stands for the best one. A kind without its own uses the kind's default method."""
 
 _NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
 
-REGISTRY: dict[str, type[Method]] = {}
+REGISTRY: dict[tuple[str, str], type[Method]] = {}
+"""Every imported method, by (kind, name)."""
 
 
-class RowMethod(ABC):
-    """What the methods of every kind share: an index over rows of a store, by name."""
+class Source(NamedTuple):
+    """Where methods come from that are not imported yet."""
 
-    registry: ClassVar[dict[str, Any]]
+    load: Callable[[str], None]  # imports the method of that name, if the source has it
+    load_all: Callable[[], None]
+
+
+SOURCES: list[Source] = []
+"""Packages of methods. `nearcast.indexes` registers itself here."""
+
+
+class Method(ABC):
+    """An index over rows of one kind. Subclasses that set `name` are registered under (kind, name)."""
+
+    kind: ClassVar[str] = "match"
     name: ClassVar[str]
     paper: ClassVar[str]
-    """The paper it comes from (a page of docs/papers), or "baseline" or "nearcast"."""
+    """The paper that describes the method (a page of docs/papers), or "baseline" or "nearcast"."""
     effort_ceiling: ClassVar[float] = 0.5
-    """Largest share of (message, row) pairs that it may compare on the checks' fixed workload."""
+    """Largest share of (message, row) pairs that the method may compare on the checks' fixed workload."""
     rebuild_growth: float = 4.0
-    """Built anew, with fresh term frequencies, once it holds this many times the rows of its last build."""
+    """The method is rebuilt, with fresh term frequencies, when it has this many times the rows of its last build."""
     checked_with: ClassVar[tuple[str, ...]] = ("",)
-    """Options that the checks run with, each like "crowded=2 young=8": whatever takes another path belongs here."""
+    """Options that the checks run with, each like "crowded=2 young=8". List every option that takes another path."""
     known_gaps: ClassVar[dict[str, str]] = {}
-    """Checks that it cannot pass yet, each with the reason: expected to fail, and failing loudly once they pass."""
+    """Checks that the method fails, each with the reason. The checks expect the failure, and report if it ends."""
+    takes_termless_rows: ClassVar[bool] = False
+    """Rows without terms come to the method; otherwise they are stored apart."""
+    reports_costs: ClassVar[bool] = False
+    """Its Work has expected and spent costs: a single message goes as a batch, so that the costs are counted."""
+    cost_ns: ClassVar[tuple[float, float] | None] = None
+    """Rough nanoseconds per node and per candidate. `auto` tries the methods that state them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            known = cls.registry.setdefault(cls.name, cls)
+            known = REGISTRY.setdefault((cls.kind, cls.name), cls)
             if known is not cls and known.__module__ != cls.__module__:
                 raise ValueError(f"method name '{cls.name}' is taken by {known.__module__}")
-            cls.registry[cls.name] = cls
+            REGISTRY[cls.kind, cls.name] = cls
 
     def __init__(self, store: RowStore, space: Space) -> None:
         self.store = store
@@ -64,8 +101,20 @@ class RowMethod(ABC):
 
     @property
     def plan(self) -> str:
-        """What does the work, in words: the method itself, or the one that it chose and why."""
+        """What does the work, in words: the method itself, or the method that it chose and why."""
         return self.name
+
+    def expect(self, messages: MessageBatch) -> None:
+        """Take a sample of the messages to come, before `build`. Its terms may be beyond `store.n_terms`.
+
+        A method that uses the sample copies it and returns the copy as `expected`. Most methods ignore the sample.
+        """
+        return None
+
+    @property
+    def expected(self) -> MessageBatch | None:
+        """The sample for a method that replaces this one: the sample given, or messages seen since."""
+        return None
 
     @abstractmethod
     def build(self, rows: np.ndarray) -> None:
@@ -77,10 +126,22 @@ class RowMethod(ABC):
     @abstractmethod
     def remove(self, rows: np.ndarray) -> None: ...
 
+    @abstractmethod
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
+
+    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
+        """The owners of the rows that hold on one message at a point (a new array, any order); nodes; candidates.
+
+        Methods override this where they can do better than a batch of one message.
+        """
+        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
+        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
+
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Bytes held beyond the store's."""
+        """Bytes beyond the store's."""
 
     @abstractmethod
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -91,60 +152,46 @@ class RowMethod(ABC):
         """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
 
 
-class Method(RowMethod):
-    """A method for kind `match`. Subclasses that set `name` are registered by that name."""
-
-    registry: ClassVar[dict[str, Any]] = REGISTRY
-    kinds: ClassVar[tuple[str, ...]] = ("match",)
-    """("match", "rank") where a rank method of the same name is registered too, or chosen for it (rank_method.py)."""
-    takes_termless_rows: ClassVar[bool] = False
-    """True for the oracle, which scans all rows itself."""
-    tells_costs: ClassVar[bool] = False
-    """True where its Work tells expected and spent costs: one message goes as a batch then, and they are counted."""
-    cost_ns: ClassVar[tuple[float, float] | None] = None
-    """Rough nanoseconds a node and a candidate, to weigh one against the other. `auto` tries the methods that name
-    them.
-    """
-
-    def expect(self, messages: MessageBatch) -> None:
-        """A sample of the messages to come, told before `build`: terms beyond `store.n_terms` may be among theirs. Copy
-        what you keep, and give it back as `expected`. Most methods make nothing of it.
-        """
-
-    @property
-    def expected(self) -> MessageBatch | None:
-        """What a method that takes this one's place should be told: what this one was told, or has seen since."""
-        return None
-
-    @abstractmethod
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
-
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        """The owners of the rows that hold on one message at a point, in a new array, in any order; nodes; candidates.
-
-        A method with a shorter way than a batch of one overrides it.
-        """
-        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
-        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
-        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
+def find_method(kind: str, name: str) -> type[Method]:
+    """The method of that name for a kind; for `auto`, the kind's default method where it has no `auto`."""
+    served = kinds_of(name)
+    if (kind, name) in REGISTRY:
+        return REGISTRY[kind, name]
+    if not served:
+        raise UnknownMethod(f"no method '{name}'; there are {', '.join(method_names())}")
+    if name == CHOOSER and kind in KINDS:
+        return find_method(kind, KINDS[kind].default_method)
+    there = ", ".join(sorted({*method_names(kind), *((CHOOSER,) if kind in KINDS else ())}))
+    raise UnsupportedKind(
+        f"method '{name}' does not serve subscriptions of kind '{kind}'; those that do: {there or 'none'}"
+    )
 
 
-def find_method(name: str) -> type[Method]:
-    """The method of that name."""
-    if name not in REGISTRY:
-        raise UnknownMethod(f"no method '{name}'; there are {', '.join(sorted(REGISTRY))}")
-    return REGISTRY[name]
+def kinds_of(name: str) -> tuple[str, ...]:
+    """The kinds that a method serves: none if there is no such method. `auto` serves every kind."""
+    if not any(known == name for _, known in REGISTRY):
+        for source in SOURCES:
+            source.load(name)
+    served = tuple(kind for kind in KINDS if (kind, name) in REGISTRY)
+    return tuple(KINDS) if served and name == CHOOSER else served
 
 
-def method_options(method: type[RowMethod]) -> dict[str, Any]:
+def method_names(kind: str | None = None) -> list[str]:
+    """The names of all methods, or of those that serve a kind by themselves."""
+    for source in SOURCES:
+        source.load_all()
+    return sorted({name for known, name in REGISTRY if kind in (None, known)})
+
+
+def method_options(method: type[Method]) -> dict[str, Any]:
     """The options of a method and their defaults: its constructor's parameters beyond those that every one has."""
-    fixed = {"self", "store", "asked", "space"}
+    fixed = {"self", "store", "space"}
     parameters = inspect.signature(method.__init__).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters if parameter.name not in fixed}
 
 
-def check_options(method: type[RowMethod], options: dict[str, Any]) -> None:
-    """Refuse by name what a method does not take."""
+def check_options(method: type[Method], options: dict[str, Any]) -> None:
+    """Raise InvalidInput for options that a method does not take."""
     allowed = method_options(method)
     for option in options:
         if option not in allowed:
@@ -153,7 +200,7 @@ def check_options(method: type[RowMethod], options: dict[str, Any]) -> None:
 
 
 def make_method(name: str, store: RowStore, space: Space, options: dict[str, Any]) -> Method:
-    """An empty method over a store."""
-    method = find_method(name)
+    """An empty method over a store, for the kind of the store's rows."""
+    method = find_method(store.params.kind.name, name)
     check_options(method, options)
     return method(store, space, **options)

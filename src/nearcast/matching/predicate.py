@@ -13,7 +13,7 @@ FLAG_SHAPED = 4  # its region is smaller than its box
 FLAG_EXPIRES = 8
 FLAG_CHAINED = 16  # its subscription has further rows
 
-VERIFIED_LATE = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
+NEEDS_VERIFYING = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""A few messages that stand for many."""
+"""Samples of messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from nearcast.arrays.ragged import take
 from nearcast.model import MessageBatch
 
 
-def few_of(messages: MessageBatch, most: int) -> MessageBatch:
-    """A copy of at most so many of them, from all over the batch."""
+def sample_messages(messages: MessageBatch, most: int) -> MessageBatch:
+    """A copy of at most `most` messages, evenly spaced over the batch."""
     n = min(most, messages.size)
     order = np.arange(n) * messages.size // max(1, n)
     terms, starts = take(messages.terms, messages.term_starts, order)

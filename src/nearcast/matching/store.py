@@ -16,7 +16,8 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.geo.region import Region
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
-from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED, VERIFIED_LATE
+from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED, NEEDS_VERIFYING
+from nearcast.matching.row_params import MatchParams, RowParams
 from nearcast.model import NEVER, NO_SHAPE, RowBatch
 
 
@@ -32,9 +33,13 @@ class RowArrays(NamedTuple):
 
 
 class RowStore:
-    """Adds, removes and reads rows. Shapes and expiry times take memory only where some row has them."""
+    """Adds, removes and reads rows of one kind. Shapes and expiry times take memory only where some row has them.
 
-    def __init__(self, space: Space) -> None:
+    `params` are the parameters of the kind's rows; without them the rows are of kind `match`.
+    """
+
+    def __init__(self, space: Space, params: RowParams | None = None) -> None:
+        self.params = MatchParams() if params is None else params
         self._boxes = np.empty((0, 4))
         self._offsets = np.empty(0, np.int64)
         self._n_terms = np.empty(0, np.uint16)
@@ -52,7 +57,7 @@ class RowStore:
         self.live = 0
         self.in_id_order = True  # a larger row number never has a smaller owner id
         self.id_step: int | None = None  # owner id - row number, where all rows have the same: ids given by counting
-        self.live_late = 0  # live rows that need more than the method's answer: see verify.py
+        self.live_unverified = 0  # live rows that the method alone cannot decide: see verify.py
         self._free = np.empty(0, np.int32)
         self._n_free = 0
         self._arena_used = 0
@@ -60,7 +65,7 @@ class RowStore:
 
     @property
     def arrays(self) -> RowArrays:
-        """Views of the rows numbered so far; made anew only after rows were added."""
+        """Views of the rows numbered so far; cached until rows are added."""
         if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._terms:
             n = self.high
             self._views = RowArrays(
@@ -99,8 +104,9 @@ class RowStore:
         flags[self._add_shapes(rows, batch.shapes, regions)] |= FLAG_SHAPED
         flags[self._add_expires(rows, batch.expires)] |= FLAG_EXPIRES
         self._flags[rows] = flags
+        self.params.put(self, rows, batch)
         self.live += batch.size
-        self.live_late += int(np.count_nonzero(flags > FLAG_LIVE))
+        self.live_unverified += int(np.count_nonzero(flags > FLAG_LIVE))
         return rows
 
     def remove(self, rows: np.ndarray) -> None:
@@ -112,7 +118,7 @@ class RowStore:
         _add_at(self._frequencies, terms, -1)
         self._arena_dead += len(terms) + int(self._n_not[rows].sum(dtype=np.int64))
         self.live -= len(rows)
-        self.live_late -= int(np.count_nonzero(flags & VERIFIED_LATE))
+        self.live_unverified -= int(np.count_nonzero(flags & NEEDS_VERIFYING))
         self._flags[rows] = 0
         self._free = grown(self._free, self._n_free + len(rows))
         self._free[self._n_free : self._n_free + len(rows)] = rows
@@ -149,6 +155,7 @@ class RowStore:
             self._boxes[rows],
             numbers,
             np.where(self._flags[rows] & FLAG_EXPIRES > 0, expires, NEVER),
+            self.params.of_rows(rows),
         )
         return batch, regions
 
@@ -235,7 +242,7 @@ class RowStore:
             "frequencies": self.frequencies,
             "free": self._free[: self._n_free],
         }
-        counts = {"high": n, "live": self.live, "live_late": self.live_late, "arena_dead": self._arena_dead}
+        counts = {"high": n, "live": self.live, "live_late": self.live_unverified, "arena_dead": self._arena_dead}
         counts["in_id_order"] = self.in_id_order
         if self.id_step is not None:
             counts["id_step"] = self.id_step
@@ -243,16 +250,16 @@ class RowStore:
 
     @classmethod
     def restored(
-        cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, space: Space
+        cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, params: RowParams, space: Space
     ) -> RowStore:
-        made = cls(space)
+        made = cls(space, params)
         made._boxes, made._offsets, made._flags = arrays["boxes"], arrays["offsets"], arrays["flags"]
         made._n_terms, made._n_not, made._terms = arrays["n_terms"], arrays["n_not"], arrays["terms"]
         made.owner_ids, made._frequencies = arrays["owner_ids"], arrays["frequencies"]
         made.n_terms = len(made._frequencies)
         made._shapes, made._expires, made._free = arrays["row_shapes"], arrays["expires"], arrays["free"]
         made.shape_table = shapes
-        made.high, made.live, made.live_late = header["high"], header["live"], header["live_late"]
+        made.high, made.live, made.live_unverified = header["high"], header["live"], header["live_late"]
         made._n_free, made._arena_used = len(made._free), len(made._terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         made.id_step = header.get("id_step")

@@ -1,5 +1,5 @@
-"""After the method: drop rows whose NOT terms, expiry or exact shape say no; turn rows into subscription ids, sorted,
-once.
+"""The steps after a method: drop rows whose NOT terms, expiry or exact shape forbid the match, and turn rows into
+subscription ids, sorted, each once.
 """
 
 from __future__ import annotations
@@ -12,31 +12,21 @@ from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
 from nearcast.matching.store import RowStore
-from nearcast.model import NO_TIME, Hits, MessageBatch
+from nearcast.model import NO_TIME, Found, Hits, MessageBatch
 
 _AHEAD = 16
 
 
 def verified(store: RowStore, messages: MessageBatch, hits: Hits) -> Hits:
     """The hits that hold in full."""
-    keep = verdicts(store, messages, hits)
-    return hits if keep is None else Hits(hits.rows[keep], starts_kept(keep, hits.starts))
-
-
-def verdicts(store: RowStore, messages: MessageBatch, hits: Hits) -> np.ndarray | None:
-    """bool for each hit: does it hold in full? None where all do."""
-    if store.live_late == 0 or len(hits.rows) == 0:
-        return None
+    if store.live_unverified == 0 or len(hits.rows) == 0:
+        return hits
     keep = np.ones(len(hits.rows), bool)
     marks = np.zeros(store.n_terms, np.uint8)
-    _check_negatives_and_expiry(store.arrays, store.expires, messages, hits, marks, keep)
+    _check_negatives_and_expiry(store.arrays, store.expires, messages, hits.rows, hits.starts, marks, keep)
     _check_shapes(store, messages, hits, keep)
-    return keep
-
-
-def starts_kept(keep: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Where each message's hits start once only those to keep are left."""
-    return np.asarray(starts_of(keep)[starts])
+    starts = np.asarray(starts_of(keep)[hits.starts])
+    return Hits(hits.rows[keep], starts, None if hits.scores is None else hits.scores[keep])
 
 
 def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.ndarray) -> None:
@@ -48,11 +38,11 @@ def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.
 
 
 @kernel
-def _check_negatives_and_expiry(rows, expires, messages, hits, marks, keep):
-    for m in range(len(hits.starts) - 1):
+def _check_negatives_and_expiry(rows, expires, messages, hit_rows, hit_starts, marks, keep):
+    for m in range(len(hit_starts) - 1):
         mark_terms(marks, messages, m, 1)
-        for k in range(hits.starts[m], hits.starts[m + 1]):
-            row = hits.rows[k]
+        for k in range(hit_starts[m], hit_starts[m + 1]):
+            row = hit_rows[k]
             if rows.flags[row] & FLAG_NEGATIVE and has_any_not_term(rows, row, marks):
                 keep[k] = False
             elif rows.flags[row] & FLAG_EXPIRES and messages.times[m] != NO_TIME:
@@ -61,41 +51,53 @@ def _check_negatives_and_expiry(rows, expires, messages, hits, marks, keep):
 
 
 def joined(first: Hits, second: Hits) -> Hits:
-    """The hits of both, message by message."""
+    """The hits of both, message by message. Neither has scores."""
     if len(second.rows) == 0:
         return first
     starts = first.starts + second.starts
     rows = np.empty(starts[-1], np.int32)
-    _join(first, second, starts, rows)
+    _copy_to(first.rows, first.starts, starts[:-1], rows)
+    _copy_to(second.rows, second.starts, starts[:-1] + np.diff(first.starts), rows)
     return Hits(rows, starts)
 
 
 @kernel
-def _join(first, second, starts, out):
-    for m in range(len(starts) - 1):
-        n = starts[m]
-        for k in range(first.starts[m], first.starts[m + 1]):
-            out[n] = first.rows[k]
-            n += 1
-        for k in range(second.starts[m], second.starts[m + 1]):
-            out[n] = second.rows[k]
-            n += 1
+def _copy_to(values, starts, offsets, out):
+    """Copy each message's values to its offset."""
+    for m in range(len(offsets)):
+        for k in range(starts[m + 1] - starts[m]):
+            out[offsets[m] + k] = values[starts[m] + k]
 
 
-def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Subscription ids and starts: sorted within each message; where rows share owners, each id once."""
+def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> Found:
+    """The subscriptions of each message, sorted by id. Where rows share owners, each id once, with its best score."""
+    if hits.scores is not None:
+        return _scored_owners(store, hits)
     if store.in_id_order:
         sort_each(hits.rows, hits.starts)
     ids = _owners(store, hits.rows)
     if store.in_id_order and not has_chains:
-        return ids, hits.starts
+        return Found(ids, hits.starts)
     starts = hits.starts.copy()
     n = _sort_ids(ids, starts, store.in_id_order, has_chains)
-    return ids[:n], starts
+    return Found(ids[:n], starts)
+
+
+def _scored_owners(store: RowStore, hits: Hits) -> Found:
+    ids, scores, starts = store.owner_ids[hits.rows], np.asarray(hits.scores), hits.starts
+    falls = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
+    if np.isin(falls, starts).all():
+        return Found(ids, starts, scores)
+    message_rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    order = np.lexsort((-scores, ids, message_rows))
+    ids, scores, message_rows = ids[order], scores[order], message_rows[order]
+    is_best = np.ones(len(ids), bool)
+    is_best[1:] = (ids[1:] != ids[:-1]) | (message_rows[1:] != message_rows[:-1])
+    return Found(ids[is_best], np.asarray(starts_of(is_best)[starts]), scores[is_best])
 
 
 def _owners(store: RowStore, rows: np.ndarray) -> np.ndarray:
-    """A lookup is a cache miss, 8 ns a row: ids that were given by counting need none."""
+    """The owner of each row. A lookup is a cache miss, 8 ns a row; consecutive ids need none."""
     if store.id_step is not None:
         return rows + np.int64(store.id_step)
     ids = np.empty(len(rows), np.int64)
@@ -105,7 +107,7 @@ def _owners(store: RowStore, rows: np.ndarray) -> np.ndarray:
 
 @kernel
 def _gather(owner_ids, rows, out):
-    """The owner of each row: each is a cache miss, so those of the next rows are on their way meanwhile."""
+    """The owner of each row. Each lookup is a cache miss, so the owners of later rows are prefetched."""
     for k in range(len(rows)):
         if k + _AHEAD < len(rows):
             prefetch(owner_ids, rows[k + _AHEAD])
@@ -128,3 +130,33 @@ def _sort_ids(ids, starts, is_sorted, has_chains):
         starts[m + 1] = n
         first = stop
     return n
+
+
+def merged(first: Found, second: Found) -> Found:
+    """The subscriptions of two kinds, message by message in order of ids. No id is in both."""
+    starts = first.starts + second.starts
+    ids = np.empty(starts[-1], np.int64)
+    sources = np.empty(starts[-1], np.int64)
+    _merge_ids(first.ids, first.starts, second.ids, second.starts, starts, ids, sources)
+    if first.scores is None and second.scores is None:
+        return Found(ids, starts)
+    return Found(ids, starts, np.concatenate([_scores_or_nan(first), _scores_or_nan(second)])[sources])
+
+
+def _scores_or_nan(found: Found) -> np.ndarray:
+    return np.full(len(found.ids), np.nan) if found.scores is None else found.scores
+
+
+@kernel
+def _merge_ids(first_ids, first_starts, second_ids, second_starts, starts, ids, sources):
+    """Merge ascending ids message by message; `sources` are positions in the concatenation of both."""
+    for m in range(len(starts) - 1):
+        a, b = first_starts[m], second_starts[m]
+        for n in range(starts[m], starts[m + 1]):
+            from_second = b < second_starts[m + 1] and (a == first_starts[m + 1] or second_ids[b] < first_ids[a])
+            if from_second:
+                ids[n], sources[n] = second_ids[b], len(first_ids) + b
+                b += 1
+            else:
+                ids[n], sources[n] = first_ids[a], a
+                a += 1

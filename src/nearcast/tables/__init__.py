@@ -6,7 +6,7 @@ from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
 from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
-from nearcast.tables.subscriptions import Subscriptions, read_subscriptions
+from nearcast.tables.subscriptions import Subscriptions, read_subscriptions, token_terms
 from nearcast.tables.weights import idf, idf_weights, read_weights, wanted_by
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "read_messages",
     "read_subscriptions",
     "read_weights",
+    "token_terms",
     "wanted_by",
     "write_table",
 ]

@@ -47,7 +47,7 @@ class Faults:
     def good_rows(self) -> np.ndarray:
         return np.flatnonzero(~self.is_bad)
 
-    def settle(self, table: pa.Table) -> pa.Table:
+    def raise_or_reject(self, table: pa.Table) -> pa.Table:
         """Raise the first fault, or return the rejects table."""
         if not self._faults:
             return _NO_REJECTS

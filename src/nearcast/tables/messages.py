@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
-from nearcast.model import KINDS, MessageBatch
+from nearcast.model import MessageBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.places import boxes_of
@@ -21,13 +21,13 @@ from nearcast.text.vocabulary import Vocabulary
 
 
 class Dialect(NamedTuple):
-    """How tables are to be read: one analyser, one space, what becomes of bad rows, and which kinds are served."""
+    """How to read tables: the analyser, the space, whether bad rows raise, and which kinds are accepted."""
 
     analyser: Analyser
     space: Space
     on_bad: OnBad = "raise"
-    kinds: tuple[str, ...] = KINDS
-    """Of subscriptions: those that are served; others are bad rows."""
+    kinds: tuple[str, ...] | None = None
+    """The kinds of subscriptions that are accepted; rows of other kinds are bad. None accepts every kind."""
 
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
@@ -38,7 +38,7 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tupl
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
-    rejects = faults.settle(table)
+    rejects = faults.raise_or_reject(table)
     if len(rejects):
         good = faults.good_rows
         ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))

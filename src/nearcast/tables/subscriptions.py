@@ -1,9 +1,8 @@
-"""A subscriptions table -> rows: expression -> clauses, region -> boxes, one row for each clause and box; one row for
-each that is ranked.
-"""
+"""A subscriptions table as rows: an expression gives clauses, a region boxes; each clause and box is one row."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +15,12 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
-from nearcast.model import KINDS, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, RankBatch, RowBatch
+from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, PLANNED_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
+from nearcast.tables.parameters import read_parameters, refuse_expressions, replace_regions
 from nearcast.tables.places import boxes_of
-from nearcast.tables.ranks import asked_of, place_ranked, refuse_expressions
 from nearcast.tables.read import as_arrow
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -29,18 +28,21 @@ from nearcast.text.vocabulary import Vocabulary
 
 
 class Subscriptions(NamedTuple):
-    """What a subscriptions table says, ready for a matcher."""
+    """The content of a subscriptions table, as rows by kind."""
 
     ids: np.ndarray  # int64[n]  the good subscriptions, in the table's order
-    kinds: frozenset[str]
-    rows: RowBatch  # of kind match
-    regions: list[Region]
-    ranks: RankBatch  # of kind rank
+    batches: dict[str, RowBatch]  # by kind, for every kind in the table
+    regions: list[Region]  # the regions that rows refer to by number
     rejects: pa.Table
+
+    def rows(self, kind: Kind = MATCH) -> RowBatch:
+        """The rows of a kind, maybe none."""
+        names = (parameter.name for parameter in kind.parameters)
+        return self.batches[kind.name] if kind.name in self.batches else RowBatch.empty(names)
 
 
 class _Read(NamedTuple):
-    """The table's columns, row by row as it came."""
+    """The columns of the table, row by row."""
 
     ids: np.ndarray
     boxes: np.ndarray
@@ -57,38 +59,43 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     ids = ids_of(table, faults, "subscriptions")
     require_one(table, ("tokens", "expression"), "subscriptions")
     kinds = _kinds(table, dialect, faults)
-    is_ranked = kinds == "rank"
-    asked = asked_of(table, is_ranked, faults)
-    refuse_expressions(table, is_ranked, faults)
+    is_of = {name: kinds == name for name in KINDS if (kinds == name).any()}
+    params = {name: read_parameters(table, KINDS[name], is_own, faults) for name, is_own in is_of.items()}
+    plain = {name: is_own for name, is_own in is_of.items() if KINDS[name].is_plain}
+    for name, is_own in plain.items():
+        refuse_expressions(table, KINDS[name], is_own, faults)
     regions = _regions(table, dialect.space, faults)
     elsewhere = np.zeros(table.num_rows, bool)
     elsewhere[list(regions)] = True
     has_region_column = strings_of(table, "region") is not None
     boxes = boxes_of(table, dialect.space, faults, elsewhere if has_region_column else None)
-    place_ranked(boxes, regions, is_ranked, dialect.space, faults)
+    for name, is_own in plain.items():
+        replace_regions(boxes, regions, KINDS[name], is_own, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
     read = _Read(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
     _read_expressions(table, dialect, faults, read)
     _find_too_many_tokens(tokens, faults)
-    rejects = faults.settle(table)
-    good = faults.good_rows
-    rows, shapes = _rows(read, good[~is_ranked[good]], vocabulary, dialect.space)
-    ranked = good[is_ranked[good]]
-    ranks = RankBatch(_plain_rows(read, ranked, vocabulary), asked[0][ranked], asked[1][ranked])
-    return Subscriptions(ids[good], frozenset(kinds[good].tolist()), rows, shapes, ranks, rejects)
+    rejects = faults.raise_or_reject(table)
+    good, shapes, batches = faults.good_rows, list[Region](), dict[str, RowBatch]()
+    for name in sorted(set(kinds[good].tolist())):
+        own = good[kinds[good] == name]
+        batches[name] = _rows(read, own, params.get(name, {}), vocabulary, dialect.space, shapes)
+    return Subscriptions(ids[good], batches, shapes, rejects)
 
 
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
     values = strings_of(table, "kind")
     if values is None:
-        return np.full(table.num_rows, "match", object)
-    kinds: np.ndarray = values.fill_null("match").to_numpy(zero_copy_only=False).astype(object)
-    for row in np.flatnonzero(~np.isin(kinds.astype(str), KINDS)):
-        faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(KINDS)}")
-    for row in np.flatnonzero(~np.isin(kinds.astype(str), dialect.kinds) & ~faults.is_bad):
-        faults.add(int(row), "kind", f"kind '{kinds[row]}' is not served here yet, only {', '.join(dialect.kinds)}")
+        return np.full(table.num_rows, MATCH.name, object)
+    kinds: np.ndarray = values.fill_null(MATCH.name).to_numpy(zero_copy_only=False).astype(object)
+    known = (*KINDS, *PLANNED_KINDS)
+    accepted = known if dialect.kinds is None else dialect.kinds
+    for row in np.flatnonzero(~np.isin(kinds.astype(str), known)):
+        faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(known)}")
+    for row in np.flatnonzero(~np.isin(kinds.astype(str), accepted) & ~faults.is_bad):
+        faults.add(int(row), "kind", f"kind '{kinds[row]}' is not served here yet, only {', '.join(accepted)}")
     return kinds
 
 
@@ -131,21 +138,35 @@ def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
     )
 
 
-def _rows(read: _Read, good: np.ndarray, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, list[Region]]:
-    """Plain rows (tokens and a box) in one sweep; those with an expression or a region one by one."""
+def _rows(
+    read: _Read,
+    wanted: np.ndarray,
+    params: dict[str, np.ndarray],
+    vocabulary: Vocabulary,
+    space: Space,
+    shapes: list[Region],
+) -> RowBatch:
+    """The rows of one kind: plain ones (tokens and a box) in one sweep, those with an expression or a region singly."""
     is_plain = np.ones(len(read.ids), bool)
     is_plain[[*read.clauses, *read.regions]] = False
-    plain = _plain_rows(read, good[is_plain[good]], vocabulary)
-    rich, shapes = _rich_rows(read, good[~is_plain[good]], vocabulary, space)
-    return (_joined(plain, rich) if rich.size else plain), shapes
+    plain, rich = wanted[is_plain[wanted]], wanted[~is_plain[wanted]]
+    batch = _with_params(*_plain_rows(read, plain, vocabulary), params)
+    if len(rich) == 0:
+        return batch
+    return _joined(batch, _with_params(*_rich_rows(read, rich, vocabulary, space, shapes), params))
 
 
-def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:
+def _with_params(batch: RowBatch, rows: np.ndarray, params: dict[str, np.ndarray]) -> RowBatch:
+    """A batch with the parameters of the table's rows that its rows come from."""
+    return batch._replace(params={name: values[rows] for name, values in params.items()}) if params else batch
+
+
+def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> tuple[RowBatch, np.ndarray]:
     n = len(wanted)
     tokens = read.tokens if n == len(read.ids) else read.tokens.take(pa.array(wanted))
     flat, starts = list_parts(tokens)
     terms, starts = sorted_sets(vocabulary.add(flat), starts)
-    return RowBatch(
+    batch = RowBatch(
         read.ids[wanted],
         terms,
         starts,
@@ -155,15 +176,18 @@ def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> RowB
         np.full(n, NO_SHAPE, np.int32),
         read.expires[wanted],
     )
+    return batch, wanted
 
 
-def _rich_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, list[Region]]:
+def _rich_rows(
+    read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
+) -> tuple[RowBatch, np.ndarray]:
+    """The rows, and the table's row of each. Exact shapes are appended to `regions`."""
     owners: list[int] = []
     required: list[tuple[str, ...]] = []
     forbidden: list[tuple[str, ...]] = []
     boxes: list[np.ndarray] = []
     shapes: list[int] = []
-    regions: list[Region] = []
     for row in wanted.tolist():
         region = read.regions.get(row)
         shape = NO_SHAPE
@@ -178,12 +202,12 @@ def _rich_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: S
                 forbidden.append(clause.forbidden)
                 boxes.append(box)
                 shapes.append(shape)
-    terms, starts = _terms(required, vocabulary)
-    not_terms, not_starts = _terms(forbidden, vocabulary)
+    terms, starts = token_terms(required, vocabulary.add)
+    not_terms, not_starts = token_terms(forbidden, vocabulary.add)
     rows = np.array(owners, np.int64)
     placed = np.array(boxes, np.float64).reshape(-1, 4)
     numbers = np.array(shapes, np.int32)
-    return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, placed, numbers, read.expires[rows]), regions
+    return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, placed, numbers, read.expires[rows]), rows
 
 
 def _clauses_of(read: _Read, row: int) -> list[Clause]:
@@ -192,15 +216,19 @@ def _clauses_of(read: _Read, row: int) -> list[Clause]:
     return [Clause(tuple(read.tokens[row].as_py() or ()), ())]
 
 
-def _terms(token_lists: list[tuple[str, ...]], vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
+def token_terms(
+    token_lists: Sequence[Sequence[str]], resolve: Callable[[pa.Array], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted sets of terms, and their starts. `resolve` turns tokens into terms: a vocabulary's `add` or `lookup`."""
     flat = pa.array([token for tokens in token_lists for token in tokens], pa.string())
-    return sorted_sets(vocabulary.add(flat), starts_of(np.array([len(tokens) for tokens in token_lists], np.int64)))
+    return sorted_sets(resolve(flat), starts_of(np.array([len(tokens) for tokens in token_lists], np.int64)))
 
 
 def _joined(first: RowBatch, second: RowBatch) -> RowBatch:
-    both = [np.concatenate(pair) for pair in zip(first, second, strict=True)]
-    made = RowBatch(*both)
-    return made._replace(
+    columns: list[Any] = [np.concatenate(pair) for pair in zip(first[:-1], second[:-1], strict=True)]
+    params = {name: np.concatenate([first.params[name], second.params[name]]) for name in first.params}
+    return RowBatch(*columns)._replace(
         term_starts=np.concatenate([first.term_starts, second.term_starts[1:] + first.term_starts[-1]]),
         not_starts=np.concatenate([first.not_starts, second.not_starts[1:] + first.not_starts[-1]]),
+        params=params,
     )

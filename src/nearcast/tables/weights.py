@@ -59,7 +59,7 @@ def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
         reason = f"{_shown(table, int(row))} is no weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
         faults.add(int(row), "weight", reason)
     _find_repeats(tokens, faults)
-    faults.settle(table)
+    faults.raise_or_reject(table)
     return tokens, weights
 
 
@@ -85,7 +85,7 @@ def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:
 
 def wanted_by(read: Subscriptions, n_terms: int) -> np.ndarray:
     """int64[n_terms]: how many of these subscriptions want each token; a NOT does not."""
-    return np.asarray(_frequencies(read.rows, n_terms) + _frequencies(read.ranks.rows, n_terms))
+    return np.asarray(sum((_frequencies(rows, n_terms) for rows in read.batches.values()), np.zeros(n_terms, np.int64)))
 
 
 def idf(counts: np.ndarray, n_subscriptions: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from nearcast.indexes.ap_tree.nodes import BY_PLACE, BY_WORDS, DUMMY, KIND, LEAF
 from nearcast.indexes.ap_tree.pack import is_loose, packed
 from nearcast.indexes.ap_tree.ranks import Ranks
 from nearcast.indexes.ap_tree.route import OUT_TOO_SHORT, TREE_TOO_FULL
-from nearcast.matching.sample import few_of
+from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
 from nearcast.structures.expected_messages import MOST, Expected
@@ -52,7 +52,7 @@ class TreeKeeper:
         self.start(np.zeros(0, np.int32))
 
     def expect(self, messages: MessageBatch) -> None:
-        self.sample = few_of(messages, MOST) if messages.size else None
+        self.sample = sample_messages(messages, MOST) if messages.size else None
 
     # -- building
 

@@ -27,7 +27,7 @@ from nearcast.indexes.auto.drift import Load, Watch
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method, make_method
-from nearcast.matching.sample import few_of
+from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 
@@ -49,7 +49,6 @@ class Plan(NamedTuple):
 class Auto(Method):
     name = "auto"
     paper = "nearcast"
-    kinds = ("match", "rank")  # ranked subscriptions are left to the best rank method
     effort_ceiling = 0.2  # that of the most wasteful method that it may choose
 
     def __init__(self, store: RowStore, space: Space) -> None:
@@ -72,7 +71,7 @@ class Auto(Method):
         return self._given if seen is None else seen
 
     def expect(self, messages: MessageBatch) -> None:
-        self._given = few_of(messages, MOST_MESSAGES) if messages.size else None
+        self._given = sample_messages(messages, MOST_MESSAGES) if messages.size else None
 
     def _decide(self, rows: np.ndarray, at_build: bool) -> None:
         """Plan for these rows. At a build the choice is always built; else only if it is another."""
@@ -97,7 +96,7 @@ class Auto(Method):
     def _messages(self, rows: np.ndarray) -> tuple[MessageBatch, str]:
         seen = self._watch.recent
         if seen is not None:
-            return few_of(checked_messages(seen, self.store.n_terms), MOST_MESSAGES), SEEN
+            return sample_messages(checked_messages(seen, self.store.n_terms), MOST_MESSAGES), SEEN
         if self._given is not None:
             return checked_messages(self._given, self.store.n_terms), GIVEN
         return made_up(self.store, rows), MADE_UP

@@ -14,7 +14,7 @@ from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.indexes.auto.costs import nanoseconds
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import REGISTRY, find_method, make_method
+from nearcast.matching.method import REGISTRY, find_method, make_method, method_names
 from nearcast.matching.store import RowStore
 from nearcast.model import NO_SHAPE, NO_TIME, MessageBatch
 
@@ -33,7 +33,7 @@ Counts = tuple[float, float, float]
 
 def candidates() -> list[str]:
     """The methods to choose among: those that name their costs."""
-    return sorted(name for name, method in REGISTRY.items() if method.cost_ns is not None)
+    return [name for name in method_names("match") if REGISTRY["match", name].cost_ns is not None]
 
 
 def estimates(store: RowStore, space: Space, rows: np.ndarray, messages: MessageBatch, keep: str) -> dict[str, float]:
@@ -67,7 +67,7 @@ def count(name: str, store: RowStore, space: Space, messages: MessageBatch) -> C
 
 
 def _cost(name: str, messages: MessageBatch, counts: Counts) -> float:
-    return nanoseconds(find_method(name), messages.size, len(messages.terms), counts)
+    return nanoseconds(find_method("match", name), messages.size, len(messages.terms), counts)
 
 
 def sample_sizes(n_rows: int) -> list[int]:

@@ -21,7 +21,7 @@ from nearcast.indexes.iq_tree.filing import (
     with_lists,
     without,
 )
-from nearcast.matching.sample import few_of
+from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
 from nearcast.structures.expected_messages import MOST, Expected
@@ -55,7 +55,7 @@ class CellTree(Quadtrees):
         self._learn(np.zeros((0, 4)))
 
     def expect(self, messages: MessageBatch) -> None:
-        self.sample = few_of(messages, MOST) if messages.size else None
+        self.sample = sample_messages(messages, MOST) if messages.size else None
 
     def _learn(self, boxes: np.ndarray) -> None:
         """Where messages will be, and which terms they will have: by the sample, and by the rows."""

@@ -39,7 +39,7 @@ _CHOICES = (*WAYS, "cost")
 class LFilter(Method):
     name = "lfilter"
     paper = "lfilter"
-    tells_costs = True
+    reports_costs = True
     checked_with = (
         "",
         "way=trie gap=1",

@@ -30,7 +30,6 @@ from nearcast.structures.rtree.represented import RepresentedTree
 
 class RtPlusPlusTree(RepresentedTree):
     name = "rt++-tree"
-    kinds = ("match", "rank")
     effort_ceiling = 0.3  # by `df`, the worst order; 0.05 by the default
 
     def start(self) -> None:

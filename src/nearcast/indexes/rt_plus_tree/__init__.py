@@ -28,7 +28,6 @@ from nearcast.structures.term_order import NO_TERM
 
 class RtPlusTree(RepresentedTree):
     name = "rt+-tree"
-    kinds = ("match", "rank")
     effort_ceiling = 0.15
 
     def start(self) -> None:

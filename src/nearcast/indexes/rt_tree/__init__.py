@@ -28,7 +28,6 @@ from nearcast.structures.rtree.tree_method import TreeMethod
 
 class RtTree(TreeMethod):
     name = "rt-tree"
-    kinds = ("match", "rank")
     effort_ceiling = 0.2
     checked_with = ("", "b=2 B=4", "b=3 B=8")
 

@@ -1,7 +1,10 @@
-"""What every method must satisfy, as sentences. Shipped, so that authors outside can run it on their own method.
+"""The checks that every method must pass. Shipped, so that authors of other methods can run them.
+
+Most checks serve every kind: they draw subscriptions from the parameters that the kind declares and compare a method
+with the kind's `brute`. A kind may add checks of its own.
 
 >>> from nearcast.matching.checks import run_checks
->>> [check for check, failure in run_checks("brute") if failure]
+>>> [outcome.check for outcome in run_checks("brute") if outcome.failure]
 []
 """
 
@@ -10,54 +13,70 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
+from typing import Any, NamedTuple
 
-from nearcast.matching.checks import behaviour, exactness, nasty, rank_behaviour, rank_exactness, updates
+from nearcast.matching.checks import behaviour, exactness, match_cases, rank_cases, updates
 from nearcast.matching.checks.cases import variants
-from nearcast.matching.checks.rank_cases import rank_variants
-from nearcast.matching.method import find_method
-from nearcast.matching.rank_method import RANK_REGISTRY
+from nearcast.matching.method import REGISTRY, find_method, kinds_of
+from nearcast.model import KINDS, Kind
 
 Check = Callable[[str], None]
+"""Takes a method, by its name and maybe options, and raises AssertionError with the case in words."""
+
+OF_EVERY_KIND = (exactness, updates, behaviour)
+OF_ONE_KIND: dict[str, tuple[ModuleType, ...]] = {"match": (match_cases,), "rank": (rank_cases,)}
+"""Modules with further checks, by kind."""
 
 
-def _in(module: ModuleType) -> dict[str, Check]:
-    return {name: check for name, check in vars(module).items() if name.startswith("check_")}
+class CheckRun(NamedTuple):
+    """A check of one method, ready to run."""
+
+    kind: str
+    check: str
+    run: Callable[[], str | None]  # returns the failure, or None
+    known_gap: str | None
 
 
-CHECKS: dict[str, Check] = _in(exactness) | _in(nasty) | _in(updates) | _in(behaviour)
-"""Each takes a method, by its name and maybe options, and raises AssertionError with the case in words."""
-
-RANK_CHECKS: dict[str, Check] = _in(rank_exactness) | _in(rank_behaviour)
-"""The same for methods that serve kind `rank` by themselves."""
-
-
-def checks_of(name: str) -> dict[str, Callable[[], str | None]]:
-    """All checks of a method, for each kind that it serves by itself: each runs, and says what went wrong, or None."""
-    find_method(name)
-    runs = {check: partial(failure_of, run, name) for check, run in CHECKS.items()}
-    if name in RANK_REGISTRY:
-        runs |= {check: partial(failure_of, run, name, rank_variants(name)) for check, run in RANK_CHECKS.items()}
-    return dict(runs)
+class Outcome(NamedTuple):
+    kind: str
+    check: str
+    failure: str | None
 
 
-def gaps_of(name: str) -> dict[str, str]:
-    """The known gaps of a method, for each kind."""
-    ranks = RANK_REGISTRY.get(name)
-    return find_method(name).known_gaps | (ranks.known_gaps if ranks is not None else {})
+def checks_for(kind: Kind) -> dict[str, Check]:
+    """Every check of a kind, by name."""
+    common = {name: partial(check, kind=kind) for name, check in _checks_in(*OF_EVERY_KIND).items()}
+    return common | _checks_in(*OF_ONE_KIND.get(kind.name, ()))
 
 
-def run_checks(name: str) -> list[tuple[str, str | None]]:
-    """Run all checks on a method, with each of its options to check: (check, None), or (check, what went wrong)."""
-    return [(check, run()) for check, run in checks_of(name).items()]
+def checks_of(name: str) -> list[CheckRun]:
+    """Every check of a method, for each kind that the method serves by itself."""
+    served = [KINDS[kind] for kind in kinds_of(name) if (kind, name) in REGISTRY]
+    if not served:
+        find_method("match", name)  # raises: there is no such method
+    runs = []
+    for kind in served:
+        gaps, spelled = REGISTRY[kind.name, name].known_gaps, variants(name, kind)
+        for check, run in checks_for(kind).items():
+            runs.append(CheckRun(kind.name, check, partial(failure_of, run, spelled), gaps.get(check)))
+    return runs
 
 
-def failure_of(check: Check, name: str, spelled: list[str] | None = None) -> str | None:
-    """None if the check passes with each way to spell the method. An exception of any type is a failure of the method,
-    not of the run.
-    """
-    for variant in variants(name) if spelled is None else spelled:
+def run_checks(name: str) -> list[Outcome]:
+    """Run every check of a method, with each of the options that its class wants checked."""
+    return [Outcome(each.kind, each.check, each.run()) for each in checks_of(name)]
+
+
+def failure_of(check: Check, spelled: list[str]) -> str | None:
+    """The failure of a check on a method with some options, or None. Any exception is a failure of the method."""
+    for variant in spelled:
         try:
             check(variant)
         except Exception as error:
-            return f"{type(error).__name__}: {error}" + (f" (with {variant})" if variant != name else "")
+            has_options = len(variant.split()) > 1
+            return f"{type(error).__name__}: {error}" + (f" (with {variant})" if has_options else "")
     return None
+
+
+def _checks_in(*modules: ModuleType) -> dict[str, Any]:
+    return {name: check for module in modules for name, check in vars(module).items() if name.startswith("check_")}

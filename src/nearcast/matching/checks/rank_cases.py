@@ -1,4 +1,4 @@
-"""Small words to write checks of kind `rank` with: ranked subscriptions from plain tuples, and answers as plain lists.
+"""Checks of kind `rank`: the score formula and its edges, by hand.
 
 Weights, sides, alphas and most thresholds are multiples of small powers of two: sums are exact, and ties are real.
 """
@@ -6,136 +6,153 @@ Weights, sides, alphas and most thresholds are multiples of small powers of two:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.matching.checks.cases import UNIT, Box, Message, Subscription, batch_of, point, rows_of
-from nearcast.matching.checks.random_cases import random_box, zipf_terms
-from nearcast.matching.rank_method import RANK_REGISTRY
-from nearcast.matching.ranker import Ranker
-from nearcast.matching.variant import variant_of
-from nearcast.model import NEVER, MessageBatch, RankBatch
-
-WEIGHTS = np.array([1.0, 3.0, 0.0, 2.0, *((1 + 7 * k % 13) / 8 for k in range(60))])
-"""By term: 0 weighs 1, 1 weighs 3, 2 weighs nothing, 3 weighs 2; no term weighs more than 1 does."""
+from nearcast.matching.checks.cases import (
+    EVERYWHERE,
+    WEIGHTS,
+    Box,
+    Message,
+    Subscription,
+    answers,
+    built,
+    expect,
+    insert,
+    point,
+)
+from nearcast.matching.checks.random_cases import random_messages, random_subscriptions, zipf_terms
+from nearcast.matching.subscription_set import SubscriptionSet
+from nearcast.model import NEVER, RANK
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-THRESHOLDS = (0.0, 0.125, 0.25, 0.5, 0.625, 0.75, 0.875, 1.0)
+_BOX = (0.25, 0.25, 0.75, 0.75)
+_CENTRE, _FAR = point(0.5, 0.5), point(0.9, 0.9)
 
 
-class Ranked(NamedTuple):
-    id: int
-    terms: Sequence[int]
-    box: Box
-    alpha: float = 0.5
-    threshold: float = 0.5
-    expires: int = NEVER
+def ranked(
+    number: int, terms: Sequence[int], box: Box, alpha: float = 0.5, threshold: float = 0.5, expires: int = NEVER
+) -> Subscription:
+    """A ranked subscription."""
+    return Subscription(number, terms, box, expires=expires, params={"alpha": alpha, "threshold": threshold})
 
 
-def ranks_of(subscriptions: Iterable[Ranked]) -> RankBatch:
-    listed = list(subscriptions)
-    rows, _ = rows_of(Subscription(s.id, s.terms, s.box, expires=s.expires) for s in listed)
-    return RankBatch(rows, np.array([s.alpha for s in listed]), np.array([s.threshold for s in listed]))
+def built_ranked(method: str, subscriptions: Iterable[Subscription], weights: np.ndarray = WEIGHTS) -> SubscriptionSet:
+    """A set of these ranked subscriptions."""
+    return built(method, subscriptions, RANK, weights)
 
 
-def rank_variants(name: str) -> list[str]:
-    """The rank method with each of the options that its class wants checked."""
-    return [f"{name} {options}".strip() for options in RANK_REGISTRY[name].checked_with]
+def _at_threshold(subscription: Subscription, threshold: float) -> Subscription:
+    return subscription._replace(params={**subscription.params, "threshold": threshold})
 
 
-def ranked(method: str, subscriptions: Iterable[Ranked], weights: np.ndarray = WEIGHTS) -> Ranker:
-    """A ranker that holds these. `method` is a name, or a name and options."""
-    variant = variant_of(method)
-    ranker = Ranker(variant.name, UNIT, weights, variant.options)
-    ranker.insert(ranks_of(subscriptions))
-    return ranker
+def check_the_same_id_again_replaces(method: str) -> None:
+    live = built_ranked(method, [ranked(1, [0], _BOX, 0.5, 1.0), ranked(2, [0], _BOX, 0.5, 1.0)])
+    insert(live, [ranked(1, [1], _BOX, 0.25, 0.75)])
+    expect(live, Message([1], _FAR), {1: 0.75}, "new terms, alpha and threshold hold")
+    expect(live, Message([0], _CENTRE), {2: 1.0}, "the old ones are gone")
+    insert(live, [ranked(1, [], (0.0, 0.0, 0.1, 0.1), 1.0, 0.0)])
+    expect(live, Message([0], _CENTRE), {1: 0.0, 2: 1.0}, "replaced by one that takes everything")
+    assert len(live) == 2
 
 
-def insert(ranker: Ranker, subscriptions: Iterable[Ranked]) -> None:
-    ranker.insert(ranks_of(subscriptions))
+def check_a_score_equal_to_the_threshold_is_delivered(method: str) -> None:
+    subscriptions = [_at_threshold(s, 0.0) for s in random_subscriptions(10, 60, kind=RANK)]
+    for message in random_messages(11, 8, largest=0.5) + random_messages(12, 4):
+        all_scores = dict(answers(built_ranked("brute", subscriptions), [message])[0])
+        tied = [_at_threshold(s, all_scores[s.id]) for s in subscriptions]
+        above = [_at_threshold(s, min(1.0, float(np.nextafter(all_scores[s.id], 2.0)))) for s in subscriptions]
+        expect(built_ranked(method, tied), message, all_scores, "every score is its threshold")
+        full = {number: score for number, score in all_scores.items() if score == 1.0}
+        expect(built_ranked(method, above), message, full, "every threshold is a hair above, or 1")
 
 
-def remove(ranker: Ranker, ids: Iterable[int]) -> None:
-    ranker.remove(np.array(list(ids), np.int64))
+def check_scores_are_those_of_the_formula(method: str) -> None:
+    rows = [ranked(1, [0, 1], _BOX, 0.5, 0.25), ranked(2, [0, 1], _BOX, 0.25, 0.7), ranked(3, [3], _BOX, 0.75, 0.2)]
+    live, quarter = built_ranked(method, rows), (0.5, 0.5, 1.0, 1.0)
+    expect(live, Message([1], quarter), {1: 0.5}, "a quarter of the area, three quarters of the weight")
+    expect(live, Message([1, 3], _CENTRE), {1: 0.875, 2: 0.8125, 3: 1.0}, "a point inside is full")
 
 
-def scores(
-    ranker: Ranker, messages: Iterable[Message] | MessageBatch, threads: int = 1
-) -> list[list[tuple[int, float]]]:
-    """For each message, (id, score) in the order given."""
-    found = ranker.match(messages if isinstance(messages, MessageBatch) else batch_of(messages), threads)
-    assert found.scores is not None and len(found.scores) == len(found.ids)
-    pairs = list(zip(found.ids.tolist(), found.scores.tolist(), strict=True))
-    return [pairs[a:b] for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)]
+def check_a_row_met_in_full_scores_exactly_one(method: str) -> None:
+    rng = np.random.default_rng(13)
+    rows = [ranked(k, zipf_terms(rng, 9, 60), _BOX, float(rng.random()), 1.0) for k in range(200)]
+    expect(built_ranked(method, rows), Message(range(64), EVERYWHERE), {s.id: 1.0 for s in rows}, "threshold 1")
 
 
-def expect(ranker: Ranker, message: Message, wanted: dict[int, float], why: str) -> None:
-    """The one message is delivered to exactly these, with these scores."""
-    got = scores(ranker, [message])[0]
-    assert got == sorted(wanted.items()), f"{why}: expected {sorted(wanted.items())}, found {got} for {message}"
+def check_threshold_zero_holds_everywhere(method: str) -> None:
+    rows = [ranked(k, [k % 4], _BOX, alpha, 0.0) for k, alpha in enumerate(ALPHAS)]
+    for message in (Message([], _FAR), Message([60], point(-50.0, 70.0)), Message([], (0.8, 0.8, 0.9, 0.9))):
+        # Term 2 weighs nothing: the row that has no other has all of its words.
+        wanted = {s.id: 1.0 - s.params["alpha"] if s.terms == [2] else 0.0 for s in rows}
+        expect(built_ranked(method, rows), message, wanted, "threshold 0 is every message")
 
 
-def expect_as_brute(method: str, subscriptions: list[Ranked], messages: list[Message]) -> None:
-    """The method gives the pairs and the scores of brute force, bit for bit."""
-    expect_equal(ranked(method, subscriptions), ranked("brute", subscriptions), messages)
+def check_place_alone_can_be_enough(method: str) -> None:
+    rows = [ranked(1, [0, 1], _BOX, 0.5, 0.5), ranked(2, [0, 1], _BOX, 0.5, 0.51), ranked(3, [0], _BOX, 1.0, 1.0)]
+    expect(built_ranked(method, rows), Message([], _CENTRE), {1: 0.5, 3: 1.0}, "no shared term, threshold <= alpha")
+    expect(built_ranked(method, rows), Message([3, 61], _CENTRE), {1: 0.5, 3: 1.0}, "other terms change nothing")
+    expect(built_ranked(method, rows), Message([], (0.25, 0.25, 0.75, 0.5)), {}, "half of the place is not enough")
 
 
-def expect_equal(ranker: Ranker, oracle: Ranker, messages: list[Message]) -> None:
-    for message, mine, right in zip(messages, scores(ranker, messages), scores(oracle, messages), strict=True):
-        missing, extra = sorted(set(right) - set(mine)), sorted(set(mine) - set(right))
-        assert mine == right, f"for {message}: missing {missing[:10]}, too many {extra[:10]}, found {mine[:20]}"
+def check_words_alone_can_be_enough(method: str) -> None:
+    rows = [ranked(1, [0, 1], _BOX, 0.5, 0.5), ranked(2, [0, 1], _BOX, 0.5, 0.51), ranked(3, [0], _BOX, 0.0, 1.0)]
+    for place in (_FAR, point(-1000.0, 5.0), (0.8, 0.8, 3.0, 3.0)):
+        expect(built_ranked(method, rows), Message([0, 1], place), {1: 0.5, 3: 1.0}, "far away, threshold <= 1 - alpha")
 
 
-def random_ranked(seed: int, n: int, vocabulary: int = 60, largest: float = 0.4) -> list[Ranked]:
-    """Up to five terms, none now and then; every fifth asks for a corner of what can be asked."""
-    rng = np.random.default_rng(seed)
-    made = []
-    for i in rng.permutation(n):
-        alpha, threshold = rng.random(), rng.random()
-        if rng.random() < 0.2:
-            alpha, threshold = rng.choice(ALPHAS), rng.choice(THRESHOLDS)
-        terms = zipf_terms(rng, int(rng.integers(0, 6)), vocabulary)
-        made.append(Ranked(int(i) * 7 - 100, terms, random_box(rng, largest), float(alpha), float(threshold)))
-    return made
+def check_points_on_the_border_are_inside(method: str) -> None:
+    live = built_ranked(method, [ranked(1, [0], _BOX, 1.0, 1.0)])
+    for x, y in ((0.25, 0.25), (0.75, 0.5), (0.5, 0.75), (0.75, 0.25)):
+        expect(live, Message([], point(x, y)), {1: 1.0}, "a point on a border or corner is inside")
+    for x, y in ((0.25 - 1e-16, 0.5), (0.75 + 2e-16, 0.5), (0.5, 0.75 + 2e-16)):
+        expect(live, Message([], point(x, y)), {}, "a hair outside is outside")
 
 
-BOXES: list[Box] = [
-    (0.0, 0.0, 1.0, 1.0),
-    (0.25, 0.25, 0.5, 0.5),
-    (0.5, 0.5, 0.75, 0.75),
-    (0.25, 0.0, 0.25, 1.0),
-    point(0.5, 0.5),
-    (-3.0, 0.5, 4.0, 0.5),
-    (-4.0, -4.0, 4.0, 4.0),
-    (0.125, 0.25, 0.625, 0.75),
-]
-"""Some touch, some lie within others, some have no area."""
+def check_ranges_that_only_touch_have_no_share(method: str) -> None:
+    rows = [ranked(1, [0], _BOX, 0.5, 0.5), ranked(2, [0], _BOX, 0.5, 0.55)]
+    for box in ((0.75, 0.0, 1.0, 1.0), (0.0, 0.0, 0.25, 0.25), (0.5, 0.3, 0.5, 0.6), (0.25, 0.5, 0.75, 0.5)):
+        expect(built_ranked(method, rows), Message([0], box), {1: 0.5}, "overlap without area, of a row with area")
 
 
-def tiny_ranked(seed: int, n: int, first_id: int = 0) -> list[Ranked]:
-    """Eight boxes, five terms, all corners of alpha and threshold: ties and equal rows abound."""
-    rng = np.random.default_rng(seed)
-    return [
-        Ranked(
-            first_id + i,
-            sorted(set(rng.integers(0, 5, int(rng.integers(0, 4))).tolist())),
-            BOXES[int(rng.integers(len(BOXES)))],
-            float(rng.choice(ALPHAS)),
-            float(rng.choice(THRESHOLDS)),
-        )
-        for i in range(n)
+def check_rows_without_area_count_in_full_when_touched(method: str) -> None:
+    rows = [
+        ranked(1, [0], point(0.5, 0.5), 1.0, 1.0),
+        ranked(2, [0], (0.25, 0.5, 0.75, 0.5), 1.0, 1.0),
+        ranked(3, [0], (0.5, 0.0, 0.5, 1.0), 1.0, 0.01),
     ]
+    every = {1: 1.0, 2: 1.0, 3: 1.0}
+    for box in (_CENTRE, (0.0, 0.0, 0.5, 0.5), (0.5, 0.5, 2.0, 2.0), (0.4, 0.4, 0.6, 0.6)):
+        expect(built_ranked(method, rows), Message([], box), every, "touched at the middle")
+    expect(built_ranked(method, rows), Message([], point(0.25, 0.5)), {2: 1.0}, "the end of the segment")
+    expect(built_ranked(method, rows), Message([], (0.6, 0.6, 1.0, 1.0)), {}, "beside all three")
 
 
-def tiny_places(seed: int, n: int) -> list[Message]:
-    """Points of a grid, and the boxes of the pool; up to five terms, one of them in no subscription."""
-    rng = np.random.default_rng(seed)
-    points = [point(x / 8, y / 8) for x in range(9) for y in range(0, 9, 2)]
-    places = BOXES + [points[int(k)] for k in rng.integers(0, len(points), 8)]
-    return [
-        Message(
-            sorted(set(rng.integers(0, 6, int(rng.integers(0, 6))).tolist())), places[int(rng.integers(len(places)))]
-        )
-        for _ in range(n)
-    ]
+def check_rows_without_terms_or_weight_have_all_their_words(method: str) -> None:
+    rows = [ranked(1, [], _BOX, 0.5, 1.0), ranked(2, [2], _BOX, 0.5, 1.0), ranked(3, [], _BOX, 0.25, 0.75)]
+    expect(built_ranked(method, rows), Message([], _CENTRE), {1: 1.0, 2: 1.0, 3: 1.0}, "no term weighs")
+    expect(built_ranked(method, rows), Message([5], _FAR), {3: 0.75}, "words alone")
+    expect(
+        built_ranked(method, [*rows, ranked(4, [2, 0], _BOX, 0.0, 0.5)]), Message([2], _FAR), {3: 0.75}, "2 weighs 0"
+    )
+
+
+def check_where_all_weights_are_zero_place_decides(method: str) -> None:
+    live = built_ranked(method, [ranked(1, [0, 1], _BOX, 0.5, 1.0), ranked(2, [3], _BOX, 0.0, 1.0)], np.zeros(4))
+    expect(live, Message([], _CENTRE), {1: 1.0, 2: 1.0}, "inside")
+    expect(live, Message([0, 1], _FAR), {2: 1.0}, "outside")
+
+
+def check_identical_rows_are_all_found(method: str) -> None:
+    live = built_ranked(method, [ranked(k, [0, 1], _BOX, 0.5, 0.6) for k in range(700)])
+    expect(live, Message([1], _CENTRE), dict.fromkeys(range(700), 0.875), "700 identical subscriptions")
+    expect(live, Message([0], (0.25, 0.25, 0.5, 0.5)), {}, "below the threshold of all")
+
+
+def check_later_terms_weigh_the_largest(method: str) -> None:
+    live = built_ranked(method, [ranked(1, [0], _BOX)])
+    largest = float(WEIGHTS.max())
+    insert(live, [ranked(2, [0, 5000], _BOX, 0.0, 0.5)])
+    expect(live, Message([5000], _FAR), {2: largest / (largest + 1.0)}, "a term without a weight")
+    unweighed = built_ranked(method, [ranked(1, [4, 9], _BOX, 0.0, 0.5)], np.empty(0))
+    expect(unweighed, Message([9], _FAR), {1: 0.5}, "without any weight all weigh the same")

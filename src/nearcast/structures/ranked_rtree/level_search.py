@@ -21,9 +21,8 @@ from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.rank_method import RankHits
 from nearcast.matching.score import place_share
-from nearcast.model import MessageBatch, Work
+from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.annotations import Hung
 from nearcast.structures.ranked_rtree.bounds import SMALLEST, may_qualify, may_qualify_without, place_bound
 from nearcast.structures.ranked_rtree.scoring import (
@@ -48,15 +47,13 @@ from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
 
 
-def search(
-    tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int
-) -> tuple[RankHits, Work]:
+def search(tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int) -> tuple[Hits, Work]:
     """The rows delivered. Nodes are those visited, the root included; candidates are entries read and rows asked, or
     all rows.
     """
     marks, starts = np.zeros(n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
     rows, scores, nodes, seen = _search(tree, held, hung.arrays, messages, marks, starts)
-    return RankHits(rows, scores, starts), Work(nodes, seen, len(rows))
+    return Hits(rows, starts, scores), Work(nodes, seen, len(rows))
 
 
 @kernel

@@ -16,9 +16,8 @@ from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.rank_method import RankHits
 from nearcast.matching.score import place_share
-from nearcast.model import MessageBatch, Work
+from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.annotations import Hung
 from nearcast.structures.ranked_rtree.bounds import LIGHTEST, SMALLEST, may_qualify, place_bound, words_bound
 from nearcast.structures.ranked_rtree.scoring import (
@@ -37,15 +36,13 @@ from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
 
 
-def search(
-    tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int
-) -> tuple[RankHits, Work]:
+def search(tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int) -> tuple[Hits, Work]:
     """The rows delivered. Nodes are those visited, the root included; candidates the rows of leaves visited and the
     entries read at the root, or all rows.
     """
     marks, starts = np.zeros(n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
     rows, scores, nodes, seen = _search(tree, held, hung.arrays, messages, marks, starts)
-    return RankHits(rows, scores, starts), Work(nodes, seen, len(rows))
+    return Hits(rows, starts, scores), Work(nodes, seen, len(rows))
 
 
 @kernel

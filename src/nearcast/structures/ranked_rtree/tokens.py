@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.matching.rank_rows import RankArrays
+from nearcast.matching.row_params import RankArrays
 from nearcast.matching.score import SLACK
 from nearcast.matching.store import RowArrays
 

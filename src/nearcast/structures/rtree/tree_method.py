@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nearcast.geo.space import Space
-from nearcast.matching.method import Method, RowMethod
+from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.structures.rtree.grow import is_overfull
 from nearcast.structures.rtree.nodes import ROOT
@@ -16,7 +16,7 @@ from nearcast.structures.rtree.shrink import root_is_thin
 from nearcast.structures.rtree.tree import RTree
 
 
-class OnTree(RowMethod):
+class OnTree(Method):
     """For methods of every kind. Subclasses make the tree and hang what they keep on its nodes."""
 
     paper = "rt-tree"
@@ -62,7 +62,7 @@ class OnTree(RowMethod):
         self.tree.restore(arrays)
 
 
-class TreeMethod(OnTree, Method):
+class TreeMethod(OnTree):
     """For kind `match`. Nodes have `b` to `most` entries."""
 
     def __init__(self, store: RowStore, space: Space, b: int, most: int) -> None:

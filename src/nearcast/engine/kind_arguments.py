@@ -1,0 +1,56 @@
+"""Validation of `kind=` and the kind's parameters, as arguments of `Engine.subscribe`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.region import Region
+from nearcast.geo.space import Space
+from nearcast.model import KINDS, Kind, Parameter
+from nearcast.text.clauses import Clause
+
+
+def read_kind(name: str, given: Mapping[str, Any]) -> tuple[Kind, dict[str, float]]:
+    """The kind, and the values of its parameters."""
+    if name not in KINDS:
+        raise InvalidInput(f"kind= is {' or '.join(repr(known) for known in KINDS)}, not {name!r}", column="kind")
+    kind = KINDS[name]
+    values = {parameter.name: given.get(parameter.name) for parameter in kind.parameters}
+    _refuse_others(set(given) - set(values))
+    return kind, {parameter.name: _number(values[parameter.name], parameter, kind) for parameter in kind.parameters}
+
+
+def _refuse_others(names: set[str]) -> None:
+    for kind in KINDS.values():
+        own = [parameter.name for parameter in kind.parameters]
+        if names & set(own):
+            raise InvalidInput(f"{'= and '.join(own)}= go with kind='{kind.name}'", column="kind")
+    for name in sorted(names):
+        raise InvalidInput(f"subscribe takes no {name}=", column=name)
+
+
+def _number(value: Any, parameter: Parameter, kind: Kind) -> float:
+    limits = f"from {parameter.low:g} to {parameter.high:g}"
+    if value is None and parameter.default is None:
+        reason = f"kind='{kind.name}' needs {parameter.name}=, {parameter.meaning}, {limits}"
+        raise InvalidInput(reason, column=parameter.name)
+    chosen: Any = parameter.default if value is None else value
+    try:
+        number = float(chosen)
+    except (TypeError, ValueError):
+        number = float("nan")
+    if not parameter.low <= number <= parameter.high:
+        raise InvalidInput(f"{parameter.name}= is a number {limits}, not {value!r}", column=parameter.name)
+    return number
+
+
+def require_plain(kind: Kind, clauses: list[Clause], region: Region, space: Space) -> None:
+    """Raise InvalidInput unless a subscription of a plain kind is plain words and one box."""
+    if not kind.is_plain:
+        return
+    if len(clauses) != 1 or clauses[0].forbidden:
+        raise InvalidInput(f"kind='{kind.name}' takes plain words, not OR or NOT", column="expression")
+    if not region.is_box or len(region.boxes(space)) != 1:
+        raise InvalidInput(f"kind='{kind.name}' takes box= or no place, not {region.describe()}", column="region")
