@@ -19,8 +19,9 @@ from nearcast.bench.runs.runner import Settings, default_methods, run_case
 from nearcast.bench.workloads.workload import Workload
 from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods, methods_markdown
-from nearcast.matching.checks import CHECKS, failure_of, run_checks
+from nearcast.matching.checks import checks_for, failure_of, run_checks
 from nearcast.matching.method import REGISTRY
+from nearcast.model import MATCH
 
 PLAIN_SCAN = (Path(__file__).parent / "dropped_in" / "plain_scan.py").read_text()
 
@@ -63,7 +64,7 @@ def drop_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     def drop(name: str, source: str) -> None:
         (tmp_path / f"{name.replace('-', '_')}.py").write_text(source.replace("plain-scan", name))
         importlib.invalidate_caches()
-        nearcast.indexes.discover()
+        nearcast.indexes.load(name)
 
     yield drop
     REGISTRY.clear()
@@ -75,10 +76,10 @@ def drop_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 def test_a_correct_file_joins_registry_checks_docs_and_api(drop_in: Callable[[str, str], None]) -> None:
     drop_in("plain-scan", PLAIN_SCAN)
-    assert "plain-scan" in REGISTRY
+    assert ("match", "plain-scan") in REGISTRY
     assert "plain-scan" in [info.name for info in methods()]
     assert "| `plain-scan` | baseline | match |" in methods_markdown()
-    assert [(check, failure) for check, failure in run_checks("plain-scan") if failure] == []
+    assert [outcome for outcome in run_checks("plain-scan") if outcome.failure] == []
     index = nearcast.build_index({"id": [1], "tokens": [["a"]], "x": [0.0], "y": [0.0]}, method="plain-scan")
     assert index.match({"id": [5], "tokens": [["a", "b"]], "x": [0.0], "y": [0.0]}).to_pylist() == [
         {"message": 5, "subscription": 1}
@@ -99,7 +100,7 @@ def test_a_subtly_wrong_file_fails_a_named_check(name: str, drop_in: Callable[[s
     right, wrong, check = WRONG[name]
     assert right in PLAIN_SCAN
     drop_in(name, PLAIN_SCAN.replace(right, wrong))
-    failure = failure_of(CHECKS[check], name)
+    failure = failure_of(checks_for(MATCH)[check], [name])
     assert failure is not None and failure.startswith("AssertionError"), f"{check} did not notice {name}"
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import nearcast as nc
 from nearcast.errors import ForeignVersion
+from nearcast.model import RANK
 
 FORMATS = Path(__file__).parent / "formats"
 KIND_MATCH = "pyramid"
@@ -47,4 +48,4 @@ def _messages(folder: Path) -> pa.Table:
 
 
 def _is_ranked(index: nc.Index) -> bool:
-    return index.ranker is not None
+    return index.subscriptions_of(RANK) is not None

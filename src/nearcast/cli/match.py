@@ -185,7 +185,7 @@ def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -
 
     task = shown.add_task("matching", total=batch.size)
     ids, counts = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
-    scores = None if index.ranker is None else [np.empty(0)]
+    scores = [np.empty(0)] if index.is_scored else None
     for start in range(0, batch.size, CHUNK * threads):
         stop = min(start + CHUNK * threads, batch.size)
         found = index.match_batch(batch.part(start, stop), threads)

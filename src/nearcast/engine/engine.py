@@ -165,7 +165,8 @@ class Engine:
             scored = self._index.subscriptions_of(found.kind)
             if not found.kind.is_scored or scored is None:
                 return explanation
-            return with_score(explanation, *scored.score(subscription, self._message(0, words, place)))
+            score, least = scored.score(subscription, self._message(0, words, place))
+            return with_score(explanation, score, least, not found.region.is_box)
 
     # -- parts
 

@@ -62,9 +62,10 @@ def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.n
     )
 
 
-def with_score(explanation: Explanation, score: float, threshold: float) -> Explanation:
-    """The explanation for a scored kind, where the score decides instead of each token."""
-    holds = score >= threshold and not explanation.expired
+def with_score(explanation: Explanation, score: float, threshold: float, is_shaped: bool) -> Explanation:
+    """The explanation for a scored kind: the score decides, besides NOT tokens, expiry and an exact shape."""
+    is_allowed = not explanation.forbidden and not explanation.expired and (explanation.inside or not is_shaped)
+    holds = score >= threshold and is_allowed
     return replace(explanation, holds=holds, score=score, threshold=threshold)
 
 

@@ -26,7 +26,8 @@ def _refuse_others(names: set[str]) -> None:
     for kind in KINDS.values():
         own = [parameter.name for parameter in kind.parameters]
         if names & set(own):
-            raise InvalidInput(f"{'= and '.join(own)}= go with kind='{kind.name}'", column="kind")
+            verb = "goes" if len(own) == 1 else "go"
+            raise InvalidInput(f"{'= and '.join(own)}= {verb} with kind='{kind.name}'", column="kind")
     for name in sorted(names):
         raise InvalidInput(f"subscribe takes no {name}=", column=name)
 

@@ -3,13 +3,14 @@ rejects.
 """
 
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
-from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
+from nearcast.tables.matches import CHANGES_SCHEMA, MATCHES_SCHEMA, RANKED_SCHEMA, changes_table, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
 from nearcast.tables.subscriptions import Subscriptions, read_subscriptions, token_terms
 from nearcast.tables.weights import idf, idf_weights, read_weights, wanted_by
 
 __all__ = [
+    "CHANGES_SCHEMA",
     "MATCHES_SCHEMA",
     "RANKED_SCHEMA",
     "REJECTS_SCHEMA",
@@ -17,6 +18,7 @@ __all__ = [
     "OnBad",
     "Subscriptions",
     "as_arrow",
+    "changes_table",
     "idf",
     "idf_weights",
     "matches_table",

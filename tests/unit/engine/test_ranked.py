@@ -106,7 +106,7 @@ def test_a_vocabulary_can_say_the_weights() -> None:
 def test_sizes_and_work_cover_both_kinds() -> None:
     rows = [row(number, "match" if number % 2 else "rank") for number in range(200)]
     index, half = nc.build_index(rows, "brute", space=UNIT), nc.build_index(rows[1::2], "brute", space=UNIT)
-    assert index.plan == "brute; ranked by brute" and half.plan == "brute"
+    assert index.plan == "brute; kind rank: brute" and half.plan == "brute"
     assert len(index) == 200 and index.nbytes > half.nbytes + 100 * 40
     index.match([message(1, ("a", "b"))])
     assert index.stats.matches == 200 and index.stats.candidates == 200

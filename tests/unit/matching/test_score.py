@@ -1,4 +1,4 @@
-"""The formulas by hand, where floats are at their limits; and the gate before the ranker."""
+"""The score formulas by hand, where floats are at their limits; and the intake of ranked rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.geo.region import HUGE
-from nearcast.matching.checks.cases import UNIT
-from nearcast.matching.checks.rank_cases import Ranked, ranks_of
-from nearcast.matching.ranker import Ranker, merged
+from nearcast.matching.checks.cases import empty, rows_of
+from nearcast.matching.checks.rank_cases import ranked
 from nearcast.matching.score import combined, place_share, word_share
-from nearcast.model import Found
+from nearcast.matching.verify import merged
+from nearcast.model import RANK, Found
 
 BOX = (0.0, 0.0, 4.0, 2.0)
 TINY = float(np.finfo(np.float64).smallest_subnormal)
@@ -72,23 +72,24 @@ def test_words_are_a_share_of_weight_and_all_where_nothing_weighs() -> None:
     assert (word_share(1.0, 4.0), word_share(0.0, 4.0), word_share(0.0, 0.0)) == (0.25, 0.0, 1.0)
 
 
-def test_the_ranker_refuses_what_its_kernels_would_believe() -> None:
-    ranker = Ranker("brute", UNIT, np.ones(3))
-    good = ranks_of([Ranked(1, [0], BOX), Ranked(2, [1], BOX)])
+def test_rows_that_kernels_would_misread_are_refused() -> None:
+    live = empty("brute", RANK, np.ones(3))
+    good, _ = rows_of([ranked(1, [0], BOX), ranked(2, [1], BOX)])
     wrong = {
-        "row 1, column 'alpha'": good._replace(alphas=np.array([0.5, np.nan])),
-        "row 0, column 'threshold'": good._replace(thresholds=np.array([1.5, 0.5])),
-        "column 'threshold'": good._replace(thresholds=np.array([0.5])),
-        "one row": good._replace(rows=good.rows._replace(owner_ids=np.array([1, 1]))),
-        "no shape": good._replace(rows=good.rows._replace(shapes=np.array([0, -1], np.int32))),
+        "row 1, column 'alpha'": good._replace(params={**good.params, "alpha": np.array([0.5, np.nan])}),
+        "row 0, column 'threshold'": good._replace(params={**good.params, "threshold": np.array([1.5, 0.5])}),
+        "column 'threshold'": good._replace(params={**good.params, "threshold": np.array([0.5])}),
+        "column 'alpha'": good._replace(params={"threshold": np.array([0.5, 0.5])}),
+        "one row": good._replace(owner_ids=np.array([1, 1])),
+        "no shape": good._replace(shapes=np.array([0, -1], np.int32)),
     }
     for words, batch in wrong.items():
         with pytest.raises(InvalidInput, match=words):
-            ranker.insert(batch)
-    assert len(ranker) == 0
+            live.insert(batch)
+    assert len(live) == 0
     for weights in ([np.nan], [-1.0], [np.inf]):
         with pytest.raises(InvalidInput, match="a weight is a number from 0"):
-            Ranker("brute", UNIT, np.array(weights))
+            empty("brute", RANK, np.array(weights))
 
 
 def test_what_both_kinds_found_is_merged_in_order() -> None:
@@ -98,3 +99,4 @@ def test_what_both_kinds_found_is_merged_in_order() -> None:
     assert both.ids.tolist() == [1, 2, 5, 7, 3, 9] and both.starts.tolist() == [0, 4, 5, 6]
     assert both.scores is not None
     assert np.array_equal(both.scores, [0.5, np.nan, np.nan, 0.0, 1.0, np.nan], equal_nan=True)
+    assert merged(plain, Found(ranked.ids, ranked.starts)).scores is None, "no score where neither kind has one"

@@ -11,6 +11,7 @@ import pytest
 
 import nearcast as nc
 from nearcast.geo.space import LONLAT
+from nearcast.model import RANK
 from nearcast.tables import Dialect, Subscriptions, idf_weights, read_subscriptions, read_weights
 
 BOX_REGION = '{"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 1], [0, 1], [0, 0]]]}'
@@ -28,11 +29,11 @@ def read(rows: list[dict[str, Any]], on_bad: Any = "raise", vocabulary: nc.Vocab
 
 
 def test_alpha_is_a_half_where_it_is_not_given() -> None:
-    ranks = read([row(alpha=0.25), row(id=2), row(id=3, kind="match", threshold=7.0)]).ranks
-    assert ranks.alphas.tolist() == [0.25, 0.5] and ranks.thresholds.tolist() == [0.5, 0.5]
+    params = read([row(alpha=0.25), row(id=2), row(id=3, kind="match", threshold=7.0)]).rows(RANK).params
+    assert params["alpha"].tolist() == [0.25, 0.5] and params["threshold"].tolist() == [0.5, 0.5]
     bare = row()
     del bare["alpha"]
-    assert read([bare]).ranks.alphas.tolist() == [0.5]
+    assert read([bare]).rows(RANK).params["alpha"].tolist() == [0.5]
 
 
 def test_places_are_boxes_points_and_regions_that_are_one_box() -> None:
@@ -41,8 +42,8 @@ def test_places_are_boxes_points_and_regions_that_are_one_box() -> None:
     rows = [row(x=None, y=None), row(id=2, **point), row(id=3, **nowhere, region=BOX_REGION)]
     found = read([*rows, row(id=4, **nowhere, region="world"), row(id=5, **nowhere, region=TRIANGLE, kind="match")])
     wanted = [[0, 0, 1, 1], [3, 4, 3, 4], [0, 0, 2, 1], [-180, -90, 180, 90]]
-    assert found.ranks.rows.boxes.tolist() == wanted and found.ranks.rows.owner_ids.tolist() == [1, 2, 3, 4]
-    assert found.rows.owner_ids.tolist() == [5] and found.kinds == {"match", "rank"}
+    assert found.rows(RANK).boxes.tolist() == wanted and found.rows(RANK).owner_ids.tolist() == [1, 2, 3, 4]
+    assert found.rows().owner_ids.tolist() == [5] and set(found.batches) == {"match", "rank"}
 
 
 BAD = {
@@ -65,7 +66,7 @@ def test_bad_ranked_rows_are_named(name: str) -> None:
         read([row(id=7, threshold=0.1), row(**changes)])
     assert (caught.value.row, caught.value.column) == (1, column) and reason in caught.value.reason
     found = read([row(id=7), row(**changes)], "skip")
-    assert found.ranks.rows.owner_ids.tolist() == [7] and found.rejects["row"].to_pylist() == [1]
+    assert found.rows(RANK).owner_ids.tolist() == [7] and found.rejects["row"].to_pylist() == [1]
 
 
 def test_a_threshold_column_that_is_absent_is_told() -> None:
