@@ -24,7 +24,7 @@ from nearcast.structures.trie.nodes import (
     views_of,
 )
 from nearcast.structures.trie.shrink import remove_rows
-from nearcast.structures.trie.token_order import places_by_frequency, places_with, term_sets
+from nearcast.structures.trie.token_order import places_by_frequency, places_with, token_sets
 
 _DEEPEST_LEVEL = 64  # a set of more tokens is inserted alone: the build takes 60 us a level, whatever is in it
 _LEAST_PACKED = 1024
@@ -63,7 +63,7 @@ class Trie:
         remove_rows(self.arrays, rows)
 
     def _sets(self, rows: np.ndarray) -> Sets:
-        return Sets(rows, *term_sets(self._store, self.places, rows), outward(self._store.arrays.boxes[rows]))
+        return Sets(rows, *token_sets(self._store, self.places, rows), outward(self._store.arrays.boxes[rows]))
 
     def _make_room(self, needed: tuple[int, int, int]) -> None:
         """For so many nodes and places in the arenas: by packing where a third is holes, else by growing."""
