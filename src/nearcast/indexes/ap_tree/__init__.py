@@ -91,7 +91,7 @@ class ApTree(Method):
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # packed arguments are addresses, which plain Python cannot follow
+        if JIT_DISABLED:  # plain Python cannot read memory by address
             return super().match_point(terms, x, y)
         return self._point_matcher.match(self.keeper, self.store, terms, x, y)
 
