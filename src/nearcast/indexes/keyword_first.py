@@ -1,11 +1,11 @@
 """Keyword first: lists by the rarest term.
 
 Paper      baseline; the keyword-first competitor of all four papers.
-Idea       File each row under its rarest term only; a message reads the lists of its own terms and filters by box.
-Layout     postings: a list a term; an entry holds the row, its box in float32 rounded outward, and its second rarest
+Idea       File each row under its rarest term only. A message reads the lists of its terms and filters by box.
+Layout     one posting list a term; an entry has the row, its box in float32 rounded outward, and its second rarest
            term.
 Cost       insert O(terms of the row); match O(length of the message's lists); 32 bytes a row and 16 a term.
-Deviates   the papers scan ids and fetch each subscription; here the box and a second term are inline.
+Deviates   the papers scan ids and fetch each subscription; here an entry contains the box and a second term.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A method that is no more than one structure of lists: it hands everything on."""
+"""Base class of the methods that consist of one structure of posting lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearcast.structures.spatial_lists import SpatialLists
 
 
 class ListsMethod(Method):
-    """Subclasses set `lists` when they are made."""
+    """Passes every call to `lists`, which the constructor of a subclass sets."""
 
     lists: KeywordLists | SpatialLists
 

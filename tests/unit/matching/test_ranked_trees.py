@@ -1,6 +1,4 @@
-"""Ranked rows on trees: what hangs on the nodes stays as if built anew, nothing is pruned that is delivered, much is
-pruned.
-"""
+"""Ranked R-trees: annotations stay as if rebuilt, no delivered row is pruned, and most others are."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from nearcast.matching.ranker import Ranker
 from nearcast.matching.score import SLACK, place_share, score_of, weight_found
 from nearcast.structures.ranked_rtree.bounds import BOTH, LIGHTEST, MISSED, NEITHER, PLACE, SMALLEST, WORDS, surplus_at
 from nearcast.structures.ranked_rtree.bounds import place_bound as bound_of_place
-from nearcast.structures.ranked_rtree.tokens import ANYWHERE, EVERY, FAR, PREFIX, RankedRows, standing_tokens
+from nearcast.structures.ranked_rtree.terms import ANYWHERE, EVERY, FAR, PREFIX, RankedRows, filed_terms
 from nearcast.structures.ranked_rtree.tree import RankTree
 from nearcast.structures.rtree.nodes import ROOT, rows_below
 from tree_soundness import rows_of_lists, table_of
@@ -55,19 +53,19 @@ def tree_of(ranker: Ranker) -> RankTree:
 
 def kept_at_nodes(method: RankTree) -> dict[tuple[int, int], Any]:
     """For each (node, token): how many rows stand there, or which."""
-    hung = method.hung.arrays
-    return table_of(*hung.sets) | rows_of_lists(hung.lists, method.store.arrays.boxes)
+    notes = method.annotations.arrays
+    return table_of(*notes.sets) | rows_of_lists(notes.lists, method.store.arrays.boxes)
 
 
-def expect_as_hung_anew(ranker: Ranker) -> None:
+def expect_as_rebuilt(ranker: Ranker) -> None:
     method = tree_of(ranker)
     nodes = used_nodes(method.tree.arrays)
-    kept, bounds = kept_at_nodes(method), method.hung.arrays.bounds[nodes].copy()
-    n_sets = int(method.hung.arrays.n_sets[0])
-    method.hung.build(method.tree.arrays, method.held)
+    kept, bounds = kept_at_nodes(method), method.annotations.arrays.bounds[nodes].copy()
+    n_sets = int(method.annotations.arrays.n_sets[0])
+    method.annotations.build(method.tree.arrays, method.view())
     assert kept_at_nodes(method) == kept, "a token is stale"
-    assert np.array_equal(method.hung.arrays.bounds[nodes], bounds), "a bound is stale"
-    assert method.hung.arrays.n_sets[0] == n_sets
+    assert np.array_equal(method.annotations.arrays.bounds[nodes], bounds), "a bound is stale"
+    assert method.annotations.arrays.n_sets[0] == n_sets
 
 
 def changed_at_random(method: str, steps: int) -> Ranker:
@@ -87,24 +85,24 @@ def changed_at_random(method: str, steps: int) -> Ranker:
 def test_after_random_updates_sets_and_bounds_are_those_of_a_fresh_start(method: str) -> None:
     ranker = changed_at_random(method, STEPS)
     assert len(ranker) > 20 and tree_of(ranker).tree.height >= 1
-    expect_as_hung_anew(ranker)
+    expect_as_rebuilt(ranker)
     remove(ranker, range(0, 250, 2))
-    expect_as_hung_anew(ranker)
+    expect_as_rebuilt(ranker)
     remove(ranker, range(250))
-    assert not kept_at_nodes(tree_of(ranker)), "tokens are left when no row is"
+    assert not kept_at_nodes(tree_of(ranker)), "terms are left when no row is"
 
 
 def test_bounds_are_the_best_of_the_rows_below() -> None:
     ranker = changed_at_random("rt-tree b=2 B=4", STEPS)
     method = tree_of(ranker)
-    tree, asked, boxes = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays.boxes
+    tree, params, boxes = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays.boxes
     for node in used_nodes(tree):
         below = [
             row for k in range(tree.counts[node]) for row in rows_below(tree, tree.slots[node, k], tree.levels[node])
         ]
-        alpha, theta, own = (values[below] for values in (asked.alphas, asked.thresholds, asked.own_weights))
+        alpha, theta, own = (values[below] for values in (params.alphas, params.thresholds, params.own_weights))
         always = np.where(own > 0, 0.0, 1.0)
-        bounds = method.hung.arrays.bounds[node]
+        bounds = method.annotations.arrays.bounds[node]
         assert bounds[BOTH] == pytest.approx((1 - theta).max()) and bounds[WORDS] == pytest.approx(
             (1 - alpha - theta).max()
         )
@@ -117,7 +115,7 @@ def test_bounds_are_the_best_of_the_rows_below() -> None:
 def test_no_row_below_a_node_scores_above_the_bound() -> None:
     ranker = changed_at_random("rt-tree b=2 B=4", STEPS)
     method = tree_of(ranker)
-    tree, asked, rows = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays
+    tree, params, rows = method.tree.arrays, ranker.asked.arrays, ranker.store.arrays
     marks, tight = np.zeros(ranker.store.n_terms, np.uint8), 0
     messages = batch_of(tiny_places(2, 10) + random_messages(3, 10, largest=0.5))
     for m in range(messages.size):
@@ -130,14 +128,14 @@ def test_no_row_below_a_node_scores_above_the_bound() -> None:
             for k in range(tree.counts[node]):
                 child = tree.slots[node, k]
                 place = bound_of_place(
-                    tree.boxes[node, k], messages.boxes[m], method.hung.arrays.bounds[child, SMALLEST]
+                    tree.boxes[node, k], messages.boxes[m], method.annotations.arrays.bounds[child, SMALLEST]
                 )
                 for row in rows_below(tree, child, tree.levels[node]):
                     assert place_share(rows.boxes[row], messages.boxes[m]) <= place
-                    own = asked.own_weights[row]
-                    words = min(1.0, weight_found(rows, row, marks, asked.weights) / own) if own > 0 else 0.0
-                    surplus = score_of(rows, asked, row, marks, messages.boxes[m]) - asked.thresholds[row]
-                    bound = surplus_at(method.hung.arrays.bounds, child, place, words)
+                    own = params.own_weights[row]
+                    words = min(1.0, weight_found(rows, row, marks, params.weights) / own) if own > 0 else 0.0
+                    surplus = score_of(rows, params, row, marks, messages.boxes[m]) - params.thresholds[row]
+                    bound = surplus_at(method.annotations.arrays.bounds, child, place, words)
                     assert surplus <= bound + SLACK
                     tight += surplus > bound - 0.05
     assert tight > 100, "bounds that are always far off prune nothing"
@@ -146,8 +144,8 @@ def test_no_row_below_a_node_scores_above_the_bound() -> None:
 def prefixes(terms: list[int], alpha: float, threshold: float) -> tuple[list[int], list[int]]:
     """Near and far prefix under the weights of the checks: 0 weighs 1, 1 weighs 3, 2 nothing, 3 weighs 2."""
     ranker = ranked("brute", [Ranked(1, terms, (0.0, 0.0, 1.0, 1.0), alpha, threshold)])
-    tokens = standing_tokens(RankedRows(ranker.store.arrays, ranker.asked.arrays, PREFIX), 0).tolist()
-    return [t for t in tokens if t < FAR], [t if t == ANYWHERE else t - FAR for t in tokens if t >= FAR]
+    terms = filed_terms(RankedRows(ranker.store.arrays, ranker.asked.arrays, PREFIX), 0).tolist()
+    return [t for t in terms if t < FAR], [t if t == ANYWHERE else t - FAR for t in terms if t >= FAR]
 
 
 def test_prefixes_are_the_heaviest_terms_that_the_others_cannot_replace() -> None:
@@ -165,35 +163,38 @@ def test_prefixes_are_the_heaviest_terms_that_the_others_cannot_replace() -> Non
 
 def test_every_token_stands_where_it_weighs() -> None:
     ranker = ranked("brute", [Ranked(1, [0, 1, 2, 3], (0.0, 0.0, 1.0, 1.0))])
-    held = RankedRows(ranker.store.arrays, ranker.asked.arrays, EVERY)
-    assert sorted(t for t in standing_tokens(held, 0).tolist() if t < FAR) == [0, 1, 3]
+    ranked_rows = RankedRows(ranker.store.arrays, ranker.asked.arrays, EVERY)
+    assert sorted(t for t in filed_terms(ranked_rows, 0).tolist() if t < FAR) == [0, 1, 3]
 
 
 @pytest.mark.parametrize("method", ["rt-tree", "rt+-tree", "rt++-tree"])
-def test_far_tokens_stand_at_the_root_and_near_ones_where_the_style_says(method: str) -> None:
+def test_far_terms_are_listed_at_the_root_and_near_ones_where_the_style_says(method: str) -> None:
     ranker = changed_at_random(f"{method} b=2 B=4", STEPS)
     found = tree_of(ranker)
-    tree, lists = found.tree.arrays, rows_of_lists(found.hung.arrays.lists, ranker.store.arrays.boxes)
+    tree, lists = found.tree.arrays, rows_of_lists(found.annotations.arrays.lists, ranker.store.arrays.boxes)
     assert found.tree.height >= 2
     for row in np.flatnonzero(tree.leaves >= 0):
-        tokens = standing_tokens(found.held, row).tolist()
+        terms = filed_terms(found.view(), row).tolist()
         where = {key for key, rows in lists.items() if row in rows}
-        assert {token for node, token in where if node == ROOT} == {t for t in tokens if t >= FAR}
+        assert {term for node, term in where if node == ROOT} == {t for t in terms if t >= FAR}
         near = sorted((int(tree.levels[node]) for node, token in where if token < FAR), reverse=True)
-        depths = [found.tree.height - min(i + 1, found.tree.height) for i, t in enumerate(tokens) if t < FAR]
+        depths = [found.tree.height - min(i + 1, found.tree.height) for i, t in enumerate(terms) if t < FAR]
         assert near == (depths if method == "rt++-tree" else []), "the i-th token at depth i, the rest in the leaf"
 
 
 def test_bounds_by_missed_terms_fall_from_all_words_to_none() -> None:
-    asked = [Ranked(1, [0, 1, 3], (0.0, 0.0, 1.0, 1.0), 0.5, 0.5), Ranked(2, [0], (0.0, 0.0, 1.0, 1.0), 0.25, 0.75)]
-    bounds = tree_of(ranked("rt++-tree", asked)).hung.arrays.bounds[ROOT]
+    subscriptions = [
+        Ranked(1, [0, 1, 3], (0.0, 0.0, 1.0, 1.0), 0.5, 0.5),
+        Ranked(2, [0], (0.0, 0.0, 1.0, 1.0), 0.25, 0.75),
+    ]
+    bounds = tree_of(ranked("rt++-tree", subscriptions)).annotations.arrays.bounds[ROOT]
     # The weights are 1, 3 and 2: without the heaviest a half is left, without two a sixth.
     assert bounds[MISSED:LIGHTEST] == pytest.approx([0.25, -0.25, 1 / 12, -5 / 12, 0.0, -0.5])
     assert bounds[BOTH] == 0.5 and bounds[PLACE] == 0.0 and bounds[WORDS] == 0.0 and bounds[NEITHER] == -0.5
 
 
 def workload(n: int, words_alone: bool) -> tuple[list[Ranked], list[Message]]:
-    """Thresholds of 0.6 to 0.9. Where words alone are never enough, place prunes; where they are, tokens do."""
+    """Thresholds of 0.6 to 0.9. Where words alone are never enough, place prunes; where they are, terms do."""
     rng = np.random.default_rng(7)
     drawn = random_ranked(8, n, vocabulary=400, largest=0.1)
     alphas = rng.uniform(0.1, 0.35, n) if words_alone else rng.uniform(0.45, 0.8, n)
@@ -237,7 +238,7 @@ def test_where_nearly_all_is_delivered_each_row_is_read_once(method: str) -> Non
     assert ranker.stats.candidates == len(subscriptions) * len(everything)
 
 
-def test_tokens_prune_where_place_does_not() -> None:
+def test_terms_prune_where_place_does_not() -> None:
     drawn, messages = workload(500 if JIT_DISABLED else 2000, words_alone=False)
     subscriptions = [s._replace(alpha=0.3, threshold=0.85) for s in drawn]
     for method in ("rt-tree", "rt+-tree"):
