@@ -1,4 +1,4 @@
-"""Text -> tokens -> terms, and boolean expressions over tokens."""
+"""Text analysis: texts to tokens (strings), tokens to terms (integers), and boolean expressions over tokens."""
 
 from nearcast.text.analyser import ANALYSER_VERSION, Analyser
 from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses

@@ -1,8 +1,7 @@
-"""Expressions in disjunctive normal form: clauses, of which one must hold.
+"""Expressions in disjunctive normal form: a list of clauses, at least one of which must hold.
 
-While expanding, a clause is a set of bits in one integer: for the i-th token of the expression, bit 2i says
-that it is required and bit 2i + 1 that it is forbidden. Absorption (a clause holds whenever a larger one
-does) is then one AND.
+During expansion a clause is a bit set in one integer: bit 2i is set if the i-th token of the expression is required,
+bit 2i + 1 if it is forbidden. One AND then tests absorption: a clause that contains all bits of another is redundant.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ MAX_CLAUSES = 64
 
 
 class Clause(NamedTuple):
-    """Holds when all of `required` and none of `forbidden` occur. Both are sorted."""
+    """Holds for a message with all tokens of `required` and none of `forbidden`. Both are sorted."""
 
     required: tuple[str, ...]
     forbidden: tuple[str, ...]
@@ -27,9 +26,9 @@ class Clause(NamedTuple):
 
 
 def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
-    """The expression as clauses, sorted: none contradicts itself, none is implied by another. Empty: never holds.
+    """The clauses of an expression, sorted. No clause contradicts itself or is redundant; no clauses: never holds.
 
-    More than `limit` clauses, at the end or on the way, raise an ExpressionError.
+    Raises an ExpressionError if the result, or an intermediate result, has more than `limit` clauses.
     """
     if isinstance(expression, Everything):
         return [Clause((), ())]
@@ -40,7 +39,7 @@ def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
 
 
 def _simple(expression: Expression) -> Clause | None:
-    """The one clause of a token or of an AND of tokens, which most subscriptions are: twice as fast."""
+    """The clause of a token or of an AND of tokens, else None. Most subscriptions are such: this is twice as fast."""
     parts = expression.parts if isinstance(expression, And) else (expression,)
     if not all(isinstance(part, Token) for part in parts):
         return None
@@ -48,24 +47,27 @@ def _simple(expression: Expression) -> Clause | None:
 
 
 class _Expansion:
+    """Expands one expression into clauses, as bit sets."""
+
     def __init__(self, expression: Expression, limit: int) -> None:
         self.expression = expression
         self.limit = limit
-        self.places: dict[str, int] = {}  # of a token: twice its number
+        self.bit_positions: dict[str, int] = {}  # token -> bit of "required"; "forbidden" is the next bit
 
     def clause(self, bits: int) -> Clause:
-        tokens = list(self.places)
+        """The clause of a bit set."""
+        tokens = list(self.bit_positions)
         sides: tuple[list[str], list[str]] = ([], [])
-        for place, digit in enumerate(bin(bits)[:1:-1]):
+        for bit, digit in enumerate(bin(bits)[:1:-1]):
             if digit == "1":
-                sides[place & 1].append(tokens[place >> 1])
+                sides[bit & 1].append(tokens[bit >> 1])
         return Clause(tuple(sorted(sides[0])), tuple(sorted(sides[1])))
 
     def expand(self, node: Expression, negated: bool) -> list[int]:
-        """The clauses of `node`, or of its negation: De Morgan turns one into the other on the way down."""
+        """The clauses of `node`, or of its negation if `negated`, by De Morgan's laws."""
         if isinstance(node, Token):
-            place = self.places.setdefault(node.token, 2 * len(self.places))
-            return [(2 if negated else 1) << place]
+            bit = self.bit_positions.setdefault(node.token, 2 * len(self.bit_positions))
+            return [(2 if negated else 1) << bit]
         if isinstance(node, Not):
             return self.expand(node.part, not negated)
         if isinstance(node, Everything):
@@ -75,15 +77,16 @@ class _Expansion:
         return self.product(expanded) if isinstance(node, And) != negated else self.union(expanded)
 
     def union(self, parts: Iterable[list[int]]) -> list[int]:
-        together: set[int] = set()
+        """The clauses of an OR of the parts."""
+        united: set[int] = set()
         for part in parts:
-            together.update(part)
-            if len(together) > self.limit:
-                together = set(self.smallest(together))
-        return self.smallest(together)
+            united.update(part)
+            if len(united) > self.limit:
+                united = set(self.without_redundant(united))
+        return self.without_redundant(united)
 
     def product(self, parts: Iterable[list[int]]) -> list[int]:
-        """What is only one clause is put together first: it is most of what people write, and costs one OR each."""
+        """The clauses of an AND of the parts. Parts of one clause, which are most, come first: each costs one OR."""
         single, several = 0, []
         for part in parts:
             if len(part) == 1:
@@ -96,25 +99,25 @@ class _Expansion:
         return out
 
     def pairs(self, left: list[int], right: list[int]) -> list[int]:
-        """A clause that already implies one of the other side stays as it is; the rest are paired. At most
-        limit² pairs.
-        """
+        """The clauses of an AND of two parts: at most limit² pairs. A left clause that implies a right one is kept."""
         done = {a for a in left if any(a & b == b for b in right)}
-        return self.smallest({*done, *self.consistent({a | b for a in left if a not in done for b in right})})
+        paired = self.consistent({a | b for a in left if a not in done for b in right})
+        return self.without_redundant({*done, *paired})
 
-    def consistent(self, together: set[int]) -> list[int]:
-        """Without clauses that require and forbid the same token."""
-        requires = (4 ** len(self.places) - 1) // 3  # the even bits
-        return [bits for bits in together if not bits & bits >> 1 & requires]
+    def consistent(self, found: set[int]) -> list[int]:
+        """The clauses that do not both require and forbid a token."""
+        even_bits = (4 ** len(self.bit_positions) - 1) // 3
+        return [bits for bits in found if not bits & bits >> 1 & even_bits]
 
-    def smallest(self, together: set[int]) -> list[int]:
-        """Without absorbed clauses. Small ones first: what is kept is then never absorbed later, and the
-        limit holds at once.
+    def without_redundant(self, found: set[int]) -> list[int]:
+        """The clauses that contain no other clause. Raises an error if they exceed the limit.
+
+        Smaller clauses come first, so that a kept clause never becomes redundant and the limit can be checked early.
         """
-        if len(together) < 2:
-            return list(together)
+        if len(found) < 2:
+            return list(found)
         kept: list[int] = []
-        for bits in sorted(together, key=lambda bits: (bits.bit_count(), bits)):
+        for bits in sorted(found, key=lambda bits: (bits.bit_count(), bits)):
             if not any(small & bits == small for small in kept):
                 kept.append(bits)
                 if len(kept) > self.limit:

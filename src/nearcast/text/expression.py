@@ -1,11 +1,11 @@
-"""Boolean expressions over tokens: what a subscription asks for.
+"""Boolean expressions over tokens, and their parser. The grammar:
 
-    expression   either (OR either)*             nothing at all means everything
-    either       factor ((AND)? factor)*         side by side means AND
+    expression   conjunction (OR conjunction)*       an empty text matches everything
+    conjunction  factor ((AND)? factor)*             AND may be omitted
     factor       NOT factor | ( expression ) | "literal" | word
 
-Operators are operators only in capitals. A word goes through the analyser and stands for all of its tokens; a
-literal is one token, whatever is in it: \\" and \\\\ stand for a quote and a backslash.
+Operators must be in capitals. The analyser turns a word into tokens, all of which are required. A literal is one token
+of any characters; within it, \\" stands for a quote and \\\\ for a backslash.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
 
 MAX_DEPTH = 50
-"""Parentheses and NOTs within each other. Python's stack holds about four calls for each."""
+"""The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
 
 MAX_CHARACTERS = 100_000
 MEMO_SIZE = 65_536
-"""Words whose tokens a parser remembers. Full, it starts anew."""
+"""The number of words whose tokens a parser caches. A full cache is cleared."""
 
 
 class Expression:
-    """A node. Nodes never change and compare by value."""
+    """A node of an expression tree. Nodes are immutable and compare by value."""
 
     __slots__ = ()
 
@@ -91,12 +91,12 @@ class Or(Expression):
 
 
 def _within(part: Expression, *bare: type[Expression]) -> str:
-    """As text, in parentheses unless it is a token or of a kind that binds tighter than what it stands in."""
+    """The text of a part; in parentheses unless the part is a token or of a `bare` type, which binds tighter."""
     return str(part) if isinstance(part, (Token, *bare)) else f"({part})"
 
 
 def parse(text: str, analyser: Analyser) -> Expression:
-    """Read an expression; what cannot be read raises an ExpressionError that points at the character."""
+    """The expression tree of a text. Raises an ExpressionError that points at the first wrong character."""
     return _parser(analyser).parse(text)
 
 
@@ -105,12 +105,12 @@ _PARENTHESIS, _LITERAL, _WORD_PIECE = 1, 2, 3  # the groups of _PIECE
 _ESCAPE = re.compile(r'\\(["\\])')
 _OPERATORS = frozenset(("AND", "OR", "NOT"))
 _WORD = re.compile(r"\S+")
-# Nothing but words: no parenthesis, no quote, and none of the operators
+# A text of words only: no parenthesis, no quote, no operator
 _ONLY_WORDS = re.compile(r'(?:\s*+(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++)++\s*+')
 
 
 class Parser:
-    """Reads expressions with one analyser and remembers the tokens of words: subscriptions share most of them."""
+    """Parses expressions with one analyser. Caches the tokens of words: subscriptions share most words."""
 
     def __init__(self, analyser: Analyser) -> None:
         self.analyser = analyser
@@ -122,10 +122,10 @@ class Parser:
             raise ExpressionError(reason, text[:60] + "…", 60)
         if _ONLY_WORDS.fullmatch(text):
             return self._all_words(text)
-        return _Reading(self, text).whole()
+        return _Descent(self, text).whole()
 
     def word(self, word: str, text: str, position: int) -> Expression:
-        """The AND of the word's tokens."""
+        """The AND of the tokens of one word of `text`."""
         node = self._words.get(word)
         if node is None:
             node = self._analysed(word, text, position)
@@ -156,9 +156,10 @@ def _parser(analyser: Analyser) -> Parser:
     return Parser(analyser)
 
 
-class _Reading:
-    """One pass over one text by recursive descent. A kind is "AND", "OR", "NOT", "(", ")", "literal", "word"
-    or "end".
+class _Descent:
+    """The recursive descent over one text.
+
+    The kind of a piece is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end".
     """
 
     def __init__(self, parser: Parser, text: str) -> None:
@@ -177,13 +178,13 @@ class _Reading:
         return node
 
     def expression(self) -> Expression:
-        parts = [self.either()]
+        parts = [self.conjunction()]
         while self.kinds[self.at] == "OR":
             self.at += 1
-            parts.append(self.either())
+            parts.append(self.conjunction())
         return _joined(Or, parts)
 
-    def either(self) -> Expression:
+    def conjunction(self) -> Expression:
         parts = [self.factor()]
         while (kind := self.kinds[self.at]) not in ("OR", ")", "end"):
             if kind == "AND":
@@ -203,7 +204,7 @@ class _Reading:
 
     def literal(self, at: int) -> Expression:
         token = self.parser.analyser.normalise(self.texts[at])
-        if not token:  # it may have held only what the normal form leaves out
+        if not token:  # the normal form may have removed every character
             raise self.error("nothing between the quotes", at)
         return Token(token)
 
@@ -225,7 +226,7 @@ class _Reading:
         return node
 
     def missing_before(self, at: int) -> ExpressionError:
-        """An operand was due here: the operator before lacks one, or what stands here is itself one too many."""
+        """The error for a piece that is not an operand: the operator before it lacks one, or the piece is misplaced."""
         kind, before = self.kinds[at], self.kinds[at - 1] if at else ""
         if before in _OPERATORS:
             return self.error(f"{before} with nothing after it", at - 1)
@@ -240,12 +241,12 @@ class _Reading:
 
 
 def _pieces(text: str) -> tuple[list[str], list[str], list[int]]:
-    """The kind, the text and the position of each piece; the last is the end."""
+    """The kinds, texts and positions of all pieces; the last piece is the end."""
     kinds, texts, positions = [], [], []
     at, end = 0, len(text.rstrip())
     while at < end:
         match = _PIECE.match(text, at)
-        if match is None:  # only a quote without its end matches nothing
+        if match is None:  # only an unclosed quote does not match
             raise ExpressionError("a quote that is never closed", text, text.index('"', at))
         group = match.lastindex or 0
         piece = match[group]

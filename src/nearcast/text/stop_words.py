@@ -1,6 +1,6 @@
-"""Common function words by language. Short on purpose: a word that could be what someone looks for is not in a list.
+"""Common function words by language. The lists are short: they omit every word that somebody could search for.
 
-A contraction is one word to Unicode, with the typewriter's apostrophe and with the printer's: both are here.
+Unicode treats a contraction as one word, with the straight and with the curly apostrophe, so the lists have both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Token <-> term, and in how many documents each term occurs."""
+"""The vocabulary: maps tokens to terms and back, and counts in how many documents each term occurs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from nearcast.text.token_table import MAX_LOAD, add_tokens, fill_slots, lookup_m
 from nearcast.text.vocabulary_file import read_file, write_file
 
 VOCABULARY_VERSION = 1
-"""Of the arrays' meaning, the hash included."""
+"""Increased when the meaning of the arrays or the hash function changes."""
 
-_TERM = np.dtype(np.int32)  # made once: an array of a type that NumPy must look up takes twice the time
+_TERM = np.dtype(np.int32)  # created once: np.empty takes twice as long if NumPy must look up the dtype
 
 _DTYPES = {"token_bytes": np.uint8, "token_starts": np.int64, "slots": np.uint64, "frequencies": np.int64}
 
 
 class Vocabulary:
-    """Terms are int32, dense from 0 in order of first appearance, and never change. Many may read, one may add.
+    """All tokens, each with its term: an int32, numbered from 0 in order of first appearance, that never changes.
 
-    `analyser` is what made the tokens, None if they were taken as they are; it is stored along.
+    Any number of threads may read, one may add. `analyser` is the analyser that produced the tokens, or None; it is
+    saved with them.
     """
 
     def __init__(self, analyser: Analyser | None = None) -> None:
@@ -45,7 +46,7 @@ class Vocabulary:
         return self._n
 
     def add(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
-        """int32[n]: the term of each token; a token not seen before gets the next one."""
+        """int32[n]: the term of each token; an unknown token gets the next term."""
         nulls = is_null_mask(tokens)
         if nulls.any():
             raise InvalidInput("a token is null", row=int(nulls.argmax()))
@@ -79,7 +80,7 @@ class Vocabulary:
         return int(found[0]) if len(found) else -1
 
     def terms(self, tokens: Iterable[str]) -> np.ndarray:
-        """int32[...]: the terms of one message, sorted, each once; unknown tokens are left out."""
+        """int32[k]: the known terms of one message, sorted and distinct."""
         tokens = tokens if type(tokens) is list else [*tokens]
         terms = np.empty(len(tokens), _TERM)
         try:
@@ -87,7 +88,7 @@ class Vocabulary:
             n = lookup_message(self._slots, self._starts, self._bytes, joined, 0x0A, terms)
         except UnicodeEncodeError:
             n = -1
-        if n < 0:  # a token has a line end, or half a surrogate pair (no known one has that); none has this byte
+        if n < 0:  # a token has a line feed or an unpaired surrogate; no UTF-8 has the byte 0xFF
             joined = b"\xff".join([token.encode("utf-8", "surrogatepass") for token in tokens])
             n = lookup_message(self._slots, self._starts, self._bytes, joined, 0xFF, terms)
         return terms[:n]
@@ -102,16 +103,16 @@ class Vocabulary:
         self._check(terms, lowest=0)
         raw, starts = take(self._bytes, self._starts, terms)
         if starts[-1] > np.iinfo(np.int32).max:
-            raise InvalidInput("more than 2 GiB of tokens at once; ask for them in parts")
+            raise InvalidInput("more than 2 GiB of tokens at once; request fewer terms at a time")
         return string_array(raw, starts.astype(np.int32))
 
     @property
     def frequencies(self) -> np.ndarray:
-        """int64[n]: the number of documents counted in which each term occurs."""
+        """int64[n]: the number of counted documents in which each term occurs."""
         return self._frequencies[: self._n]
 
     def count_documents(self, terms: np.ndarray, term_starts: np.ndarray) -> None:
-        """Count one for each distinct term of each document. Negative terms (unknown tokens) are passed over."""
+        """Add 1 to the frequency of each distinct term of each document. Negative (unknown) terms are ignored."""
         terms = np.ascontiguousarray(terms, np.int32)
         self._check(terms, lowest=np.iinfo(np.int32).min)
         distinct, _ = sorted_sets(terms, np.ascontiguousarray(term_starts, np.int64))
@@ -119,9 +120,7 @@ class Vocabulary:
         self.n_documents += len(term_starts) - 1
 
     def weights(self) -> np.ndarray:
-        """float64[n]: ln(1 + N / df). A term that no document holds weighs as much as one that a single
-        document holds.
-        """
+        """float64[n]: ln(1 + N / df). A term that occurs in no document weighs as much as one of a single document."""
         return np.asarray(np.log1p(self.n_documents / np.maximum(self.frequencies, 1)))
 
     @property
@@ -136,7 +135,7 @@ class Vocabulary:
         }
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The state, without copying; see `from_arrays`."""
+        """The arrays of the vocabulary, not copied; `from_arrays` restores it."""
         return {
             "token_bytes": self._bytes[: self._starts[self._n]],
             "token_starts": self._starts[: self._n + 1],
@@ -146,9 +145,11 @@ class Vocabulary:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Vocabulary:
-        """From what `arrays` and `header` gave. The arrays are kept, and written to when the vocabulary grows."""
+        """The vocabulary of a result of `arrays` and `header`. It keeps the arrays and writes to them when it grows."""
         if header.get("version") != VOCABULARY_VERSION:
-            raise ForeignVersion(f"vocabulary version {header.get('version')}; this is version {VOCABULARY_VERSION}")
+            raise ForeignVersion(
+                f"vocabulary version {header.get('version')}; this is version {VOCABULARY_VERSION}: rebuild it"
+            )
         _check_arrays(arrays)
         analyser = header["analyser"]
         self = cls(None if analyser is None else Analyser.from_header(analyser))
@@ -159,22 +160,22 @@ class Vocabulary:
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """As one file. A reader sees the old file or the new one, never a part."""
+        """Write one file atomically: a reader sees the old file or the new one, never a part."""
         write_file(path, self.header(), self.arrays())
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Vocabulary:
-        """Map a saved file, copy on write: it can grow, and the file stays as it is."""
+        """The vocabulary of a saved file, memory-mapped copy-on-write: it can grow, and the file does not change."""
         header, arrays = read_file(path, verify)
         return cls.from_arrays(arrays, header)
 
     def _lookup_dictionary(self, tokens: pa.Array) -> np.ndarray:
-        of_entry = np.append(self.lookup(tokens.dictionary), np.int32(-1))  # the last is for nulls
+        of_entry = np.append(self.lookup(tokens.dictionary), np.int32(-1))  # the last entry stands for nulls
         entries = tokens.indices.fill_null(len(of_entry) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(of_entry[entries])
 
     def _make_room(self, n_bytes: int) -> None:
-        """For one more term of this many bytes, and half as many terms again."""
+        """Grow the arrays so that at least one more term of `n_bytes` bytes fits."""
         self._starts = grown(self._starts, self._n + 2)
         self._bytes = grown(self._bytes, int(self._starts[self._n]) + n_bytes)
         if self._n >= len(self._slots) * MAX_LOAD:

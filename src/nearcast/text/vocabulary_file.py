@@ -1,11 +1,11 @@
-"""A header and named arrays in one file.
+"""The file format of vocabularies: a header and named arrays in one file.
 
-    prefix   64 bytes: magic, version, sizes of the header and of the file, digest of the rest, own digest
-    header   JSON: {"header": what was given, "arrays": [[name, dtype, length, offset], ...]}
+    prefix   64 bytes: magic, version, sizes of the header and of the file, digest of the rest, digest of the prefix
+    header   JSON: {"header": the caller's header, "arrays": [[name, dtype, length, offset], ...]}
     arrays   each at a multiple of 64 bytes
 
-The prefix has the same layout in every version, and a digest of its own: a flipped bit in the version is told
-from a version.
+The prefix has the same layout in every version. Its own digest distinguishes a damaged version number from another
+version.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ FILE_VERSION = 1
 MAGIC = b"nearcast"
 ALIGNMENT = 64
 
-_PREFIX = struct.Struct("<8s I I Q 16s 16s Q")  # the second 16s is room to grow, zero
+_PREFIX = struct.Struct("<8s I I Q 16s 16s Q")  # the second 16s is reserved and zero
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write under a temporary name, sync, rename: whoever opens `path` sees a whole file, even after a crash."""
+    """Write a temporary file, fsync it and rename it to `path`, which is thus always whole, even after a crash."""
     path = Path(path)
     body = _body(header, arrays)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -50,30 +50,32 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dic
 
 
 def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """(header, arrays over a copy-on-write map). `verify` reads the whole file once."""
+    """(header, arrays over a copy-on-write memory map). `verify` checks the digest, which reads the whole file."""
     mapped = _mapped(Path(path))
     _, version, header_size, size, digest, _, own_digest = _PREFIX.unpack_from(mapped)
     if xxhash.xxh3_64_intdigest(mapped[: ALIGNMENT - 8]) != own_digest:
         raise CorruptFile(f"{path}: the first {ALIGNMENT} bytes were changed")
     if version != FILE_VERSION:
-        raise ForeignVersion(f"{path}: file version {version}; this is version {FILE_VERSION}")
+        raise ForeignVersion(
+            f"{path}: file version {version}; this is version {FILE_VERSION}: save the vocabulary again"
+        )
     if size != len(mapped):
         raise CorruptFile(f"{path}: has {len(mapped):,} bytes instead of {size:,}")
     if verify and xxhash.xxh3_128_digest(memoryview(mapped)[ALIGNMENT:]) != digest:
-        raise CorruptFile(f"{path}: its checksum does not fit its contents")
+        raise CorruptFile(f"{path}: the checksum does not match the contents")
     try:
         described = json.loads(mapped[ALIGNMENT : ALIGNMENT + header_size])
         places = described["arrays"]
         arrays = {name: np.frombuffer(mapped, dtype, length, offset) for name, dtype, length, offset in places}
-    except (ValueError, KeyError, TypeError) as error:  # only unverified files get here
-        raise CorruptFile(f"{path}: its header cannot be read") from error
+    except (ValueError, KeyError, TypeError) as error:  # possible only without `verify`
+        raise CorruptFile(f"{path}: the header cannot be read") from error
     return described["header"], arrays
 
 
 def _body(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[bytes | memoryview]:
-    """All that follows the prefix: the header, then the arrays, each padded. The header ends in spaces."""
+    """The parts after the prefix: the header, padded with spaces, then the arrays, each padded with zeros."""
     described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
-    room = _padded(len(described) + 24 * len(arrays))  # the real offsets need at most 20 digits more each
+    room = _padded(len(described) + 24 * len(arrays))  # the final offsets have at most 20 digits more than 0
     described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
     parts: list[bytes | memoryview] = [described.ljust(room)]
     for array in arrays.values():
@@ -107,12 +109,12 @@ def _prefix(body: list[bytes | memoryview]) -> bytes:
 def _mapped(path: Path) -> mmap.mmap:
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size < ALIGNMENT or file.read(len(MAGIC)) != MAGIC:
-            raise CorruptFile(f"{path}: is not a file of nearcast's, or not a whole one")
+            raise CorruptFile(f"{path}: is not a file of nearcast, or is truncated")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the new name survives a power cut. Not every system can open a folder."""
+    """Make the new name survive a power cut. Not every system can open a folder."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -8,10 +8,10 @@ import pytest
 from snowballstemmer.english_stemmer import EnglishStemmer
 
 from nearcast.errors import ForeignVersion, InvalidInput
-from nearcast.text import batch_words
+from nearcast.text import batch_tokens
 from nearcast.text.analyser import ANALYSER_VERSION, Analyser
 from nearcast.text.stop_words import STOP_WORDS
-from nearcast.text.words import normal_form
+from nearcast.text.unicode_tokens import normal_form
 
 CASES = {
     "": [],
@@ -66,7 +66,7 @@ def test_a_batch_of_any_string_type_gives_one_list_array() -> None:
 
 
 def test_texts_that_are_not_plain_may_fill_many_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_words, "JOINED_BYTES", 7)
+    monkeypatch.setattr(batch_tokens, "JOINED_BYTES", 7)
     texts = ["漢字 a\nb", "", "no", "ก", "漢" * 9, "x\u0301\n\n"]
     assert Analyser().tokens_batch(pa.array(texts)).to_pylist() == [Analyser().tokens(text) for text in texts]
 

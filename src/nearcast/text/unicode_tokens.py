@@ -1,15 +1,15 @@
-"""What a word is: the definition, for any Unicode text. Slow and general; `plain_words` is the fast twin for
-plain texts.
+"""The reference tokeniser: defines the tokens of any Unicode text.
 
-A text is first brought to normal form (see `normal_form`) and then cut at the word boundaries of Unicode
-Standard Annex 29. Every piece that holds a letter or a number is a token. Three rules are added to the annex
-and one is left out:
+`ascii_tokens` and `simple_tokens` give the same tokens faster, for texts of simple characters only.
+
+A text is first brought to normal form (see `normal_form`) and then split at the word boundaries of Unicode
+Standard Annex 29. Every piece with a letter or a number is a token. We add three rules to the annex and omit one:
 
 - a `#` or `@` right before a word, and not itself after a word character, belongs to the word;
-- a run of Han, Hiragana and Katakana becomes its overlapping pairs, and a lone character itself; behind a
-  sign it stays whole;
-- letters and numbers outside such runs are cut off from them (the annex would glue Katakana to an underscore);
-- rule WB3c is left out: it would glue a picture behind a zero-width joiner to the word before it.
+- a run of Han, Hiragana and Katakana characters becomes its overlapping pairs, a single such character one token;
+  after a `#` or `@` the run stays whole;
+- there is a boundary between such a run and other letters and numbers (the annex would join Katakana to an underscore);
+- rule WB3c is omitted: it would join an emoji after a zero-width joiner to the word before it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import regex
 
 SIGNS = "#@"
 
-EXTENDS = r"\p{WB=Extend}\p{WB=ZWJ}"  # marks that belong to the character before them; \p{WB=Format} is already gone
+EXTENDS = r"\p{WB=Extend}\p{WB=ZWJ}"  # combining marks; normal_form has removed \p{WB=Format}
 WORD_LETTER = r"[\p{WB=ALetter}--\p{Han}]\p{WB=Hebrew_Letter}"  # the iteration marks of Han count as Han
 HEBREW = r"\p{WB=Hebrew_Letter}"
 NUMBER = r"\p{WB=Numeric}"
@@ -32,8 +32,8 @@ LETTER_OR_NUMBER = r"[[\p{L}\p{N}]--\p{WB=Extend}]"  # two voicing marks are let
 IN_WORD = rf"{WORD_LETTER}{NUMBER}{CONNECTOR}"
 
 SEPARATOR = "\n"
-"""Between texts that are cut in one pass. A text's own line feeds are read as carriage returns: no word holds
-either.
+"""Stands between texts that are split in one pass. Line feeds within a text are read as carriage returns; no token
+contains either.
 """
 
 
@@ -51,8 +51,8 @@ def _token_pattern() -> str:
     lone = f"[{LETTER_OR_NUMBER}]{marks}"  # letters the annex does not join (Thai), fractions, superscripts
     cjk = f"[{CJK}]{marks}"
     sign = f"[{SIGNS}](?<![{IN_WORD}{CJK}{LETTER_OR_NUMBER}]{behind}.)"  # looks back over the sign itself
-    # The token is seen ahead and then consumed whole, but for a pair, of which only the first half is
-    # consumed; the last pair of a run takes its second half along.
+    # A lookahead captures the token, then the pattern consumes it. Of a CJK pair it consumes only the first character,
+    # so that pairs overlap, except for the last pair of a run, which is consumed whole.
     token = f"{word}|{SEPARATOR}|{cjk}(?:{cjk})?|{lone}|{sign}(?:{word}|(?:{cjk})++|{lone})"
     return rf"(?=({token}))(?:{cjk}(?:{cjk}(?![{CJK}]))?|\1)"
 
@@ -60,8 +60,7 @@ def _token_pattern() -> str:
 _TOKEN = regex.compile(_token_pattern(), regex.V1)
 _LETTER_OR_NUMBER = regex.compile(f"[{LETTER_OR_NUMBER}]", regex.V1)
 _FORMAT = regex.compile(r"\p{WB=Format}+", regex.V1)
-# Accents in the narrow sense. Other scripts' marks (vowels of Hindi, Thai, Arabic, Hebrew) are letters to
-# their readers.
+# Only accents. The marks of other scripts (vowels of Hindi, Thai, Arabic, Hebrew) are letters to their readers.
 _ACCENT = regex.compile(r"[\u0300-\u036F\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF]+", regex.V1)
 _STROKES = str.maketrans(
     {
@@ -78,9 +77,9 @@ _STROKES = str.maketrans(
 
 
 def normal_form(text: str, fold_accents: bool) -> str:
-    """Without invisible format characters, canonically composed, casefolded, and without accents where asked.
+    """The text without invisible format characters, composed (NFC), casefolded, and without accents if `fold_accents`.
 
-    Texts that are canonically equivalent get the same form. Composing comes again after casefold, which may decompose.
+    Canonically equivalent texts have the same form. NFC is applied again after casefold, which may decompose.
     """
     text = _FORMAT.sub("", text)
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
@@ -90,14 +89,14 @@ def normal_form(text: str, fold_accents: bool) -> str:
     return unicodedata.normalize("NFC", bare).translate(_STROKES)
 
 
-def words(text: str, fold_accents: bool) -> list[str]:
+def tokens_of_text(text: str, fold_accents: bool) -> list[str]:
     """The tokens of one text, in order."""
     text = text.replace(SEPARATOR, "\r")
     return [token for token in _TOKEN.findall(normal_form(text, fold_accents)) if _is_token(token)]
 
 
-def words_of_many(joined: str, fold_accents: bool) -> str:
-    """The tokens of texts that each end in SEPARATOR: every token, and every SEPARATOR, followed by a NUL."""
+def tokens_of_joined_texts(joined: str, fold_accents: bool) -> str:
+    """The tokens of several texts, each of which ends in SEPARATOR. A NUL follows every token and every SEPARATOR."""
     found = _TOKEN.findall(normal_form(joined, fold_accents))
     kept = [token for token in found if token.isalnum() or token == SEPARATOR or _is_token(token)]
     kept.append("")
@@ -105,5 +104,5 @@ def words_of_many(joined: str, fold_accents: bool) -> str:
 
 
 def _is_token(token: str) -> bool:
-    # isalnum is 4x faster than the pattern and true for most; its Unicode version may be older than the pattern's
+    # isalnum is 4x faster than the pattern and true for most tokens; its Unicode version may be the older of the two
     return token.isalnum() or _LETTER_OR_NUMBER.search(token) is not None

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.text.analyser import Analyser
-from nearcast.text.batch_words import words_of_array
-from nearcast.text.plain_table import HARD, TABLE_SIZE, plain_table
-from nearcast.text.words import normal_form, words
+from nearcast.text.batch_tokens import tokens_of_texts
+from nearcast.text.character_table import COMPLEX, TABLE_SIZE, character_table
+from nearcast.text.unicode_tokens import normal_form, tokens_of_text
 
 EXAMPLES = settings(max_examples=60 if JIT_DISABLED else 300, deadline=None)
 
@@ -37,20 +37,20 @@ texts = st.text(
 
 
 def by_batch(batch: list[str], fold_accents: bool) -> list[list[str]]:
-    tokens, starts = words_of_array(pa.array(batch, pa.string()), fold_accents)
+    tokens, starts = tokens_of_texts(pa.array(batch, pa.string()), fold_accents)
     return [tokens[starts[i] : starts[i + 1]].to_pylist() for i in range(len(batch))]
 
 
 @EXAMPLES
 @given(st.lists(ascii_texts, max_size=6), st.booleans())
 def test_ascii_texts_get_the_tokens_of_the_definition(batch: list[str], fold_accents: bool) -> None:
-    assert by_batch(batch, fold_accents) == [words(text, fold_accents) for text in batch]
+    assert by_batch(batch, fold_accents) == [tokens_of_text(text, fold_accents) for text in batch]
 
 
 @EXAMPLES
 @given(st.lists(st.text(st.sampled_from(PLAIN_POOL), max_size=10) | texts, max_size=6), st.booleans())
 def test_mixed_texts_get_the_tokens_of_the_definition(batch: list[str], fold_accents: bool) -> None:
-    assert by_batch(batch, fold_accents) == [words(text, fold_accents) for text in batch]
+    assert by_batch(batch, fold_accents) == [tokens_of_text(text, fold_accents) for text in batch]
 
 
 @pytest.mark.parametrize("fold_accents", [False, True])
@@ -59,24 +59,24 @@ def test_every_character_behaves_between_others_as_the_definition_says(fold_acce
     points = [*range(0x600), *range(0x600, 0x20100, step), *range(0xFE00, 0x10000, step), 0x10FFFF]
     characters = [chr(point) for point in points if not 0xD800 <= point < 0xE000]
     batch = [text for c in characters for text in (f"a{c}B 1{c}2", f"#{c}#a {c}")]
-    assert by_batch(batch, fold_accents) == [words(text, fold_accents) for text in batch]
+    assert by_batch(batch, fold_accents) == [tokens_of_text(text, fold_accents) for text in batch]
 
 
 @pytest.mark.parametrize("fold_accents", [False, True])
 def test_no_plain_character_grows_by_more_than_half(fold_accents: bool) -> None:
     """The batch allots one and a half times the bytes of its texts."""
-    table = plain_table(fold_accents)
+    table = character_table(fold_accents)
     for point in range(TABLE_SIZE):
-        if not table[point] & HARD:
+        if not table[point] & COMPLEX:
             assert 2 * len(chr(table[point] >> 8).encode()) <= 3 * len(chr(point).encode())
 
 
 @EXAMPLES
 @given(texts, st.booleans())
 def test_canonical_equivalents_give_the_same_tokens(text: str, fold_accents: bool) -> None:
-    tokens = words(text, fold_accents)
+    tokens = tokens_of_text(text, fold_accents)
     for form in ("NFC", "NFD"):
-        assert words(unicodedata.normalize(form, text), fold_accents) == tokens
+        assert tokens_of_text(unicodedata.normalize(form, text), fold_accents) == tokens
 
 
 @EXAMPLES
@@ -96,15 +96,15 @@ def test_normal_form_is_stable_for_every_character() -> None:
 @EXAMPLES
 @given(texts)
 def test_a_token_is_its_own_only_token(text: str) -> None:
-    for token in words(text, False):
-        assert words(token, False) == [token]
+    for token in tokens_of_text(text, False):
+        assert tokens_of_text(token, False) == [token]
 
 
 @EXAMPLES
 @given(texts)
 def test_boundaries_are_those_of_the_annex(text: str) -> None:
     text = normal_form(_without_our_own_rules(text), False)
-    assert words(text, False) == [piece for piece in _pieces_by_rules(text) if _holds_letter_or_number(piece)]
+    assert tokens_of_text(text, False) == [piece for piece in _pieces_by_rules(text) if _holds_letter_or_number(piece)]
 
 
 @EXAMPLES
@@ -116,7 +116,7 @@ def test_boundaries_are_those_of_the_regex_library_where_it_follows_the_annex(te
     text = normal_form(_without_our_own_rules(text), False)
     text = regex.sub(r"['\u2019\p{WB=Extend}\p{WB=ZWJ}\p{WB=Regional_Indicator}]", "", text)
     pieces = regex.split(r"\b", text, flags=regex.WORD | regex.V1)
-    assert words(text, False) == [piece for piece in pieces if _holds_letter_or_number(piece)]
+    assert tokens_of_text(text, False) == [piece for piece in pieces if _holds_letter_or_number(piece)]
 
 
 def _without_our_own_rules(text: str) -> str:

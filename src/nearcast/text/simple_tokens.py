@@ -1,5 +1,6 @@
-"""Tokens of plain texts (see `plain_table`): `ascii_words` with decoding and encoding of UTF-8, at a third of
-its speed.
+"""The tokeniser of texts of simple characters (see `character_table`).
+
+It works as `ascii_tokens` does, but decodes and encodes UTF-8, at a third of the speed.
 """
 
 from __future__ import annotations
@@ -7,12 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.text.plain_table import COUNTS, HARD, IN_TOKEN, IN_WORD, JOINS, SIGN, TABLE_SIZE
+from nearcast.text.character_table import COMPLEX, IN_TOKEN, IN_WORD, JOINS, LETTER_OR_NUMBER, SIGN, TABLE_SIZE
 
 
 @kernel
 def decode(raw, i):
-    """(code point, width in bytes) of the character at i. Trusts the bytes: `find_hard` has checked them."""
+    """(code point, width in bytes) of the character at i.
+
+    The bytes must be valid UTF-8, which `has_complex_character` checks.
+    """
     lead = np.int64(raw[i])
     if lead < 0x80:
         return lead, 1
@@ -27,7 +31,7 @@ def decode(raw, i):
 
 @kernel
 def encode(point, out, n):
-    """Write a code point at out[n]; return where the next one goes."""
+    """Write a code point at out[n]; return the position after it."""
     if point < 0x80:
         out[n] = point
         return n + 1
@@ -63,8 +67,8 @@ def width_if_valid(raw, i, stop):
 
 
 @kernel
-def is_hard_text(raw, start, stop, table):
-    """Whether a character of raw[start:stop] is not plain, or is not UTF-8 at all."""
+def has_complex_character(raw, start, stop, table):
+    """Whether raw[start:stop] contains a complex character or is not valid UTF-8."""
     i = start
     while i < stop:
         if raw[i] < 0x80:
@@ -74,7 +78,7 @@ def is_hard_text(raw, start, stop, table):
         if width == 0:
             return True
         point = decode(raw, i)[0]
-        if point >= TABLE_SIZE or table[point] & HARD:
+        if point >= TABLE_SIZE or table[point] & COMPLEX:
             return True
         i += width
     return False
@@ -82,7 +86,7 @@ def is_hard_text(raw, start, stop, table):
 
 @kernel
 def word_end(raw, i, stop, table):
-    """(where the word that starts at i ends, all classes seen in it)."""
+    """(end of the word that starts at i, union of the classes of its characters)."""
     seen = 0
     last = 0
     while i < stop:
@@ -104,9 +108,9 @@ def word_end(raw, i, stop, table):
 
 
 @kernel
-def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):
-    """Append the tokens of the plain text raw[i:stop]; return the number of tokens written so far."""
-    signed = 0  # 1 while the byte just before is a sign that starts a word
+def append_simple_tokens(raw, i, stop, table, out, out_starts, n_tokens):
+    """Append the tokens of raw[i:stop], all simple characters; return the number of tokens written so far."""
+    signed = 0  # 1 if the byte before is a # or @ that starts a token
     after_word = False
     while i < stop:
         point, width = decode(raw, i)
@@ -119,8 +123,8 @@ def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):
         end, seen = i + width, np.int64(entry)
         if entry & IN_WORD:
             end, seen = word_end(raw, i, stop, table)
-        if seen & COUNTS:
-            n = put_form(raw, i - signed, end, table, out, out_starts[n_tokens])
+        if seen & LETTER_OR_NUMBER:
+            n = append_normal_form(raw, i - signed, end, table, out, out_starts[n_tokens])
             n_tokens += 1
             out_starts[n_tokens] = n
         signed = 0
@@ -130,8 +134,8 @@ def tokens_of_plain(raw, i, stop, table, out, out_starts, n_tokens):
 
 
 @kernel
-def put_form(raw, i, stop, table, out, n):
-    """Write the normal form of raw[i:stop] at out[n]; return where it ends."""
+def append_normal_form(raw, i, stop, table, out, n):
+    """Write the normal form of raw[i:stop] at out[n]; return the position after it."""
     while i < stop:
         if raw[i] < 0x80:
             out[n] = table[raw[i]] >> 8
