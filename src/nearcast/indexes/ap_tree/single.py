@@ -11,7 +11,7 @@ from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.pointers import ticket_for
 from nearcast.indexes.ap_tree.nodes import Shape
 from nearcast.indexes.ap_tree.search import match_tree
-from nearcast.indexes.ap_tree.tree import TreeKeeper
+from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
 
@@ -64,7 +64,7 @@ class _Desk(NamedTuple):
     named: tuple[np.ndarray, ...]
 
 
-def _laid(keeper: TreeKeeper, store: RowStore) -> _Desk:
+def _laid(keeper: ApTreeStore, store: RowStore) -> _Desk:
     bits = np.zeros((keeper.ranks.count >> 6) + 1, np.uint64)
     named = (*store.arrays, store.owner_ids, keeper.ranks.by_term, bits, *keeper.tree.shape)
     return _Desk(store.arrays, ticket_for(named), named)
@@ -79,7 +79,7 @@ class Tickets(threading.local):
     desk: _Desk | None = None
 
     def match(
-        self, keeper: TreeKeeper, store: RowStore, terms: np.ndarray, x: float, y: float
+        self, keeper: ApTreeStore, store: RowStore, terms: np.ndarray, x: float, y: float
     ) -> tuple[np.ndarray, int, int]:
         """The owners of the rows that hold on a message, unordered, and the work: nodes, entries."""
         desk = self.desk

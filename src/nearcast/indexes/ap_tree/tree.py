@@ -38,7 +38,7 @@ class Upkeep(NamedTuple):
     credit: int = 0  # rows that may be built anew
 
 
-class TreeKeeper:
+class ApTreeStore:
     """Rows in, rows out; leaves are divided and nodes collapsed as it goes."""
 
     def __init__(self, store: RowStore, space: Space, settings: Settings) -> None:
