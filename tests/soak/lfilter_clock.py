@@ -15,7 +15,7 @@ from nearcast.indexes.lfilter.choice import CHEAPEST, WAYS
 from nearcast.indexes.lfilter.prune import Both, both_of
 from nearcast.indexes.lfilter.search import search, search_all
 from nearcast.model import MessageBatch
-from nearcast.structures.trie.probe import held_of
+from nearcast.structures.trie.probe import trie_view
 
 ROUNDS = 15
 
@@ -71,7 +71,7 @@ def ways_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
 
 def _both(method: LFilter) -> Both:
     trie, rows = method.trie.arrays, method.store.arrays
-    return both_of(held_of(trie, method.trie.places, rows.boxes), trie, method.quadtree.arrays, rows)
+    return both_of(trie_view(trie, method.trie.places, rows.boxes), trie, method.quadtree.arrays, rows)
 
 
 def _cycles_a_microsecond() -> float:

@@ -26,7 +26,7 @@ from nearcast.geo.space import Space
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.trie.probe import PROBES, held_of
+from nearcast.structures.trie.probe import PROBES, trie_view
 from nearcast.structures.trie.search import search
 from nearcast.structures.trie.trie import Trie
 
@@ -54,7 +54,7 @@ class MbrTrie(Method):
         self.trie.remove(rows)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        held = held_of(self.trie.arrays, self.trie.places, self.store.arrays.boxes)
+        held = trie_view(self.trie.arrays, self.trie.places, self.store.arrays.boxes)
         spots = self._spare.pop() if self._spare else np.zeros(0, np.int32)
         spots = grown(spots, len(self.trie.places), fill=0)
         answer = search(held, messages, self._probe, spots)

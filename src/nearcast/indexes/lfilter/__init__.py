@@ -30,7 +30,7 @@ from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.tree import QuadOptions
-from nearcast.structures.trie.probe import held_of
+from nearcast.structures.trie.probe import trie_view
 from nearcast.structures.trie.trie import Trie
 
 _CHOICES = (*WAYS, "cost")
@@ -114,7 +114,7 @@ class LFilter(Method):
         held = (self.trie.arrays, self.trie.places, self.quadtree.arrays, self.store.arrays)
         read = self._read
         if read is None or not all(map(is_, read[0], held)):
-            trie = held_of(self.trie.arrays, self.trie.places, self.store.arrays.boxes)
+            trie = trie_view(self.trie.arrays, self.trie.places, self.store.arrays.boxes)
             read = held, both_of(trie, self.trie.arrays, self.quadtree.arrays, self.store.arrays)
             self._read = read
         return read[1]

@@ -24,7 +24,7 @@ from nearcast.matching.store import RowArrays
 from nearcast.structures.quadtree.nodes import Quad
 from nearcast.structures.quadtree.search import QuadRead, cell_place, is_home, read_of
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
-from nearcast.structures.trie.probe import Held, children_met, near, packed, surely
+from nearcast.structures.trie.probe import TrieView, children_met, near, packed, surely
 
 _PART = 3  # words of a part of a list: the quadtree's node, and where in the arena the part starts and stops
 _ENTRY = 3  # words of the stack: node and tokens packed, where its parts start among all, how many they are
@@ -33,14 +33,14 @@ _ENTRY = 3  # words of the stack: node and tokens packed, where its parts start 
 class Both(NamedTuple):
     """What is read."""
 
-    trie: Held
+    trie: TrieView
     numbers: np.ndarray  # int64[rows]  the order of all rows
     ranges: np.ndarray  # int64[n,2]  of numbers, by node of the trie
     quad: QuadRead
     rows: RowArrays
 
 
-def both_of(held: Held, trie: TrieArrays, quad: Quad, rows: RowArrays) -> Both:
+def both_of(held: TrieView, trie: TrieArrays, quad: Quad, rows: RowArrays) -> Both:
     return Both(held, trie.numbers, trie.ranges, read_of(quad), rows)
 
 

@@ -28,7 +28,7 @@ from nearcast.indexes.lfilter.prune import Both, prune
 from nearcast.matching.predicate import mark_terms
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.search import scan_nodes, visited_nodes
-from nearcast.structures.trie.probe import BY_COST, Held
+from nearcast.structures.trie.probe import BY_COST, TrieView
 from nearcast.structures.trie.search import FOUND, LOOKED, NODES, asked, forget, search_trie, walk_run
 
 
@@ -40,7 +40,7 @@ class Tools(NamedTuple):
 
 
 def search_at_once(
-    trie: Held, messages: MessageBatch, model: Model, spots: np.ndarray, way: int
+    trie: TrieView, messages: MessageBatch, model: Model, spots: np.ndarray, way: int
 ) -> tuple[Hits, Work] | None:
     """Where all messages take the trie: as `mbr-trie` does it. None where some may take another way."""
     starts = np.zeros(messages.size + 1, np.int64)

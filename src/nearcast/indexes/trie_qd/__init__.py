@@ -25,7 +25,7 @@ from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.growth import QuadOptions
-from nearcast.structures.trie.probe import held_of
+from nearcast.structures.trie.probe import trie_view
 
 _GAP = 1 << 20  # between the numbers of rows in the trie, which nobody asks for here
 
@@ -59,7 +59,7 @@ class TrieQd(Method):
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         trie = self.sets.trie
-        held, rows = held_of(trie.arrays, trie.places, self.store.arrays.boxes), self.store.arrays
+        held, rows = trie_view(trie.arrays, trie.places, self.store.arrays.boxes), self.store.arrays
         scratch = self._scratch()
         answer = search(held, LongSets(self.sets.arrays, trie.homes, self.sets.roots, rows), messages, scratch)
         self._spare.append(scratch)

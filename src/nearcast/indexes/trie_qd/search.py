@@ -17,7 +17,7 @@ from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.met_lists import at_home, met_below
 from nearcast.structures.quadtree.nodes import NONE, Quad
-from nearcast.structures.trie.probe import BY_COST, Held, near, surely
+from nearcast.structures.trie.probe import BY_COST, TrieView, near, surely
 from nearcast.structures.trie.search import FOUND, LOOKED, NODES, asked, forget, walk
 
 
@@ -31,7 +31,7 @@ class LongSets(NamedTuple):
 
 
 def search(
-    held: Held, long_sets: LongSets, messages: MessageBatch, scratch: tuple[np.ndarray, np.ndarray]
+    held: TrieView, long_sets: LongSets, messages: MessageBatch, scratch: tuple[np.ndarray, np.ndarray]
 ) -> tuple[Hits, Work]:
     """The rows that hold on each message; nodes of trie and quadtrees reached; rows whose box was looked at.
 

@@ -17,7 +17,7 @@ _AHEAD = 8
 STEP = 1.0  # a step of a binary search among children, in looks of a child at the table of tokens
 
 
-class Held(NamedTuple):
+class TrieView(NamedTuple):
     """What a search reads, and no more: to hand an array to a kernel takes 0.3 us, 1 us where nothing is in cache,
     which is as much as a message in a batch of 60 that takes 10.
     """
@@ -31,7 +31,7 @@ class Held(NamedTuple):
     exact: np.ndarray  # float64[rows,4]  the boxes of the store
 
 
-class Ask(NamedTuple):
+class TrieMessage(NamedTuple):
     """One message as the trie sees it."""
 
     tokens: np.ndarray  # int32[n]   its places in the order of tokens, ascending
@@ -40,9 +40,9 @@ class Ask(NamedTuple):
     exact: np.ndarray  # float64[4]
 
 
-def held_of(trie: TrieArrays, places: np.ndarray, exact: np.ndarray) -> Held:
+def trie_view(trie: TrieArrays, places: np.ndarray, exact: np.ndarray) -> TrieView:
     sides = trie.records.view(np.float32)
-    return Held(trie.records, sides, trie.children, trie.rows, trie.row_boxes, places, exact)
+    return TrieView(trie.records, sides, trie.children, trie.rows, trie.row_boxes, places, exact)
 
 
 @kernel

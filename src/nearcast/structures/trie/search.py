@@ -18,13 +18,13 @@ from nearcast.geo.boxes import boxes_overlap
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.postings import rounded_down
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
-from nearcast.structures.trie.probe import Ask, Held, near, node_is_near, packed, push_children, surely
+from nearcast.structures.trie.probe import TrieMessage, TrieView, near, node_is_near, packed, push_children, surely
 
 FOUND, NODES, LOOKED, TOP = range(4)  # of `work`, int64[4]: rows that hold, nodes reached, rows looked at, the stack
 _AHEAD = 16  # terms whose places are asked for ahead
 
 
-def search(held: Held, messages: MessageBatch, probe: int, spots: np.ndarray) -> tuple[Hits, Work]:
+def search(held: TrieView, messages: MessageBatch, probe: int, spots: np.ndarray) -> tuple[Hits, Work]:
     """The rows that hold on each message; nodes reached; rows whose box was looked at.
 
     `spots` has a 0 for each place in the order of tokens, and so it is left.
@@ -83,7 +83,7 @@ def _walk_messages(held, asked_all, at, how, memory, results):
     probe, spots = how
     starts, work = results
     while m < stop:
-        ask = Ask(tokens[token_starts[m - first] : token_starts[m - first + 1]], spots, box, boxes[m])
+        ask = TrieMessage(tokens[token_starts[m - first] : token_starts[m - first + 1]], spots, box, boxes[m])
         if work[TOP] == 0:
             show(ask)
             _begin(held.sides, ask, memory[1], work)
@@ -99,7 +99,7 @@ def _walk_messages(held, asked_all, at, how, memory, results):
 def asked(places, messages, m, spots):
     """Message m as the trie sees it, and shown; to be forgotten afterwards."""
     tokens, starts = _tokens_of(places, messages.terms, messages.term_starts, m, m + 1)
-    ask = Ask(tokens[: starts[1]], spots, np.empty(8, np.float32), messages.boxes[m])
+    ask = TrieMessage(tokens[: starts[1]], spots, np.empty(8, np.float32), messages.boxes[m])
     show(ask)
     return ask
 
