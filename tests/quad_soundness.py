@@ -11,7 +11,7 @@ from nearcast.indexes.rq_tree.forest import QuadForest
 from nearcast.matching.store import RowStore
 from nearcast.structures.postings import outward
 from nearcast.structures.quadtree.cells import FINEST
-from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, Quad
+from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers
 from nearcast.structures.quadtree.tree import PivotalQuadtree
 
@@ -51,14 +51,14 @@ def expect_sound(tree: PivotalQuadtree, store: RowStore, rows: list[int], number
     expect_exact_sets(tree, cells, lists)
 
 
-def cells_of(quad: Quad) -> dict[int, Cell]:
+def cells_of(quad: QuadtreeArrays) -> dict[int, Cell]:
     """The cell of each node of the one tree."""
     cells = walked(quad, ROOT)
     expect_no_node_lost(quad, cells)
     return cells
 
 
-def walked(quad: Quad, root: int) -> dict[int, Cell]:
+def walked(quad: QuadtreeArrays, root: int) -> dict[int, Cell]:
     """The cell of each node below a root, told from its parent's."""
     nodes, waiting = quad.nodes, [root]
     cells: dict[int, Cell] = {root: (0, 0, 0)}
@@ -78,7 +78,7 @@ def walked(quad: Quad, root: int) -> dict[int, Cell]:
     return cells
 
 
-def expect_no_node_lost(quad: Quad, cells: dict[int, Cell]) -> None:
+def expect_no_node_lost(quad: QuadtreeArrays, cells: dict[int, Cell]) -> None:
     """Every number is in a tree or free, and none is both."""
     nodes = quad.nodes
     assert len(cells) + 4 * nodes.head[N_FREE] == nodes.head[USED] <= len(nodes.children)
@@ -87,11 +87,11 @@ def expect_no_node_lost(quad: Quad, cells: dict[int, Cell]) -> None:
         assert not quad.lists.counts[first : first + 4].any() and not quad.lists.rooms[first : first + 4].any()
 
 
-def span_by_hand(quad: Quad, store: RowStore, row: int) -> list[int]:
+def span_by_hand(quad: QuadtreeArrays, store: RowStore, row: int) -> list[int]:
     return span_of_box(quad, outward(store.arrays.boxes[[row]])[0].astype(float))
 
 
-def span_of_box(quad: Quad, box: np.ndarray) -> list[int]:
+def span_of_box(quad: QuadtreeArrays, box: np.ndarray) -> list[int]:
     """In NumPy, not in a kernel: where each side lies among 2^24 columns or lines."""
     bounds = quad.nodes.bounds
     with np.errstate(all="ignore"):
@@ -104,7 +104,7 @@ def cells_at(span: list[int], level: int) -> set[Cell]:
     return {(level, x, y) for x in range(left, right + 1) for y in range(low, high + 1)}
 
 
-def depth_by_hand(quad: Quad, span: list[int]) -> int:
+def depth_by_hand(quad: QuadtreeArrays, span: list[int]) -> int:
     """The deepest level with few enough cells. Sides alone are counted: a wide box has millions of fine cells."""
     depth = 0
     for level in range(1, int(quad.nodes.head[LIMIT]) + 1):
@@ -114,7 +114,7 @@ def depth_by_hand(quad: Quad, span: list[int]) -> int:
     return depth
 
 
-def places_by_hand(quad: Quad, cells: dict[int, Cell], span: list[int]) -> set[int]:
+def places_by_hand(quad: QuadtreeArrays, cells: dict[int, Cell], span: list[int]) -> set[int]:
     """The nodes at the row's depth, and the leaves above it, whose cells it overlaps."""
     depth = depth_by_hand(quad, span)
     overlapped = {level: cells_at(span, level) for level in range(depth + 1)}
@@ -126,7 +126,7 @@ def places_by_hand(quad: Quad, cells: dict[int, Cell], span: list[int]) -> set[i
 
 
 def expect_exact_lists(
-    quad: Quad, store: RowStore, cells: dict[int, Cell], spans: dict[int, list[int]], numbers: dict[int, int]
+    quad: QuadtreeArrays, store: RowStore, cells: dict[int, Cell], spans: dict[int, list[int]], numbers: dict[int, int]
 ) -> dict[int, list[int]]:
     """Each row is in the lists where it belongs, once and in order; entries show a term of it and its rounded box."""
     lists, arrays = quad.lists, store.arrays
@@ -148,7 +148,9 @@ def expect_exact_lists(
     return found
 
 
-def expect_counts(quad: Quad, cells: dict[int, Cell], lists: dict[int, list[int]], spans: dict[int, list[int]]) -> None:
+def expect_counts(
+    quad: QuadtreeArrays, cells: dict[int, Cell], lists: dict[int, list[int]], spans: dict[int, list[int]]
+) -> None:
     """What nodes say is below them; crowded leaves are cut unless nothing can be parted, thin quarters are joined."""
     nodes = quad.nodes
     tau_num, limit = int(nodes.head[TAU_NUM]), int(nodes.head[LIMIT])

@@ -22,7 +22,7 @@ from nearcast.geo.space import Space
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.quadtree.search import read_of, search
+from nearcast.structures.quadtree.search import quadtree_view, search
 from nearcast.structures.quadtree.tree import PivotalQuadtree, QuadOptions
 
 _LISTS = ("leaf", "mx-cif")
@@ -63,7 +63,7 @@ class PtQuadtree(Method):
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         marks = np.zeros(self.store.n_terms, np.uint8)
         starts = np.zeros(messages.size + 1, np.int64)
-        rows, nodes, seen = search(read_of(self.tree.arrays), self.store.arrays, messages, marks, starts)
+        rows, nodes, seen = search(quadtree_view(self.tree.arrays), self.store.arrays, messages, marks, starts)
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     @property

@@ -27,7 +27,7 @@ from nearcast.structures.quadtree.nodes import (
     ROOT,
     USED,
     NodeArrays,
-    Quad,
+    QuadtreeArrays,
     add_up,
     cut_in_four,
     drop_children,
@@ -45,7 +45,7 @@ class Filed(NamedTuple):
     whose last entry went is used again.
     """
 
-    quad: Quad
+    quad: QuadtreeArrays
     free: np.ndarray  # int32[n]  numbers of lists that went
     head: np.ndarray  # int64[2]  lists ever numbered, numbers free
 
@@ -92,7 +92,9 @@ def all_filed(nodes: NodeArrays, entries: Entries) -> Filed:
     nodes.entries[:] = np.bincount(entries.nodes, minlength=len(nodes.entries))
     _sum_up(nodes)
     size = np.array([table.size], np.int64)
-    return Filed(Quad(nodes, lists, table.arrays, size), np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64))
+    return Filed(
+        QuadtreeArrays(nodes, lists, table.arrays, size), np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64)
+    )
 
 
 @kernel

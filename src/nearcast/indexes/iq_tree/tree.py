@@ -29,7 +29,7 @@ from nearcast.structures.quadtree.cells import frame
 from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
 from nearcast.structures.quadtree.lists import laid_out
 from nearcast.structures.quadtree.met_lists import terms_to_file
-from nearcast.structures.quadtree.nodes import ROOT, USED, Quad, root_nodes
+from nearcast.structures.quadtree.nodes import ROOT, USED, QuadtreeArrays, root_nodes
 from nearcast.structures.quadtree.room import with_nodes
 from nearcast.structures.term_order import NO_TERM
 
@@ -70,7 +70,7 @@ class CellTree(Quadtrees):
         rows, boxes = np.sort(rows), self._store.arrays.boxes[rows]
         nodes = root_nodes(1, frame(boxes, self._space.bounds), self._settings)
         nothing = np.zeros(0, np.int64)
-        self.arrays = Quad(nodes, laid_out(nothing, nothing), IntMap().arrays, np.zeros(1, np.int64))
+        self.arrays = QuadtreeArrays(nodes, laid_out(nothing, nothing), IntMap().arrays, np.zeros(1, np.int64))
         self._learn(boxes)
         self.filed = np.full(self._store.high, NO_TERM, np.int32)
         self.doublings = np.zeros(self._store.high, np.uint8)

@@ -17,7 +17,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.indexes.lfilter.costs import CHILD, NODE, ROW
 from nearcast.indexes.lfilter.estimate import usual_point
 from nearcast.matching.store import RowStore
-from nearcast.structures.quadtree.nodes import Quad
+from nearcast.structures.quadtree.nodes import QuadtreeArrays
 from nearcast.structures.trie.nodes import FIRST_CHILD, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.trie import Trie
 
@@ -46,13 +46,15 @@ class Loads:
     def nbytes(self) -> int:
         return int(self.model.loads.nbytes)
 
-    def note(self, changes: int, store: RowStore, trie: Trie, quad: Quad) -> None:
+    def note(self, changes: int, store: RowStore, trie: Trie, quad: QuadtreeArrays) -> None:
         """So many rows came or went."""
         self._due -= changes
         if self._due < 0:
             self.learn(store, trie, quad)
 
-    def learn(self, store: RowStore, trie: Trie, quad: Quad, prices: tuple[float, float, float] = _PRICES) -> None:
+    def learn(
+        self, store: RowStore, trie: Trie, quad: QuadtreeArrays, prices: tuple[float, float, float] = _PRICES
+    ) -> None:
         """From the rows as they are. Prices: of a child, a node, a row."""
         frequencies = np.zeros(len(trie.places))
         known = min(len(trie.places), store.n_terms)

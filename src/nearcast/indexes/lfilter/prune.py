@@ -21,8 +21,8 @@ from nearcast.arrays.vector import prefetch
 from nearcast.indexes.lfilter.costs import DEEP_ENTRY, cost_of_going_down, steps
 from nearcast.matching.predicate import box_overlaps, has_all_terms
 from nearcast.matching.store import RowArrays
-from nearcast.structures.quadtree.nodes import Quad
-from nearcast.structures.quadtree.search import QuadRead, cell_place, is_home, read_of
+from nearcast.structures.quadtree.nodes import QuadtreeArrays
+from nearcast.structures.quadtree.search import QuadtreeView, cell_place, is_home, quadtree_view
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
 from nearcast.structures.trie.probe import TrieView, children_met, near, packed, surely
 
@@ -36,12 +36,12 @@ class Both(NamedTuple):
     trie: TrieView
     numbers: np.ndarray  # int64[rows]  the order of all rows
     ranges: np.ndarray  # int64[n,2]  of numbers, by node of the trie
-    quad: QuadRead
+    quad: QuadtreeView
     rows: RowArrays
 
 
-def both_of(held: TrieView, trie: TrieArrays, quad: Quad, rows: RowArrays) -> Both:
-    return Both(held, trie.numbers, trie.ranges, read_of(quad), rows)
+def both_of(held: TrieView, trie: TrieArrays, quad: QuadtreeArrays, rows: RowArrays) -> Both:
+    return Both(held, trie.numbers, trie.ranges, quadtree_view(quad), rows)
 
 
 class Pile(NamedTuple):

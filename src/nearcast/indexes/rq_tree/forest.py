@@ -14,7 +14,7 @@ from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
 from nearcast.structures.quadtree.met_lists import entries_met, met_below, rows_holding, terms_to_file
-from nearcast.structures.quadtree.nodes import NONE, Held
+from nearcast.structures.quadtree.nodes import NONE, RowColumns
 from nearcast.structures.quadtree.room import with_roots
 from nearcast.structures.quadtree.tree import BY_ROW
 from nearcast.structures.rtree.node_table import token_key
@@ -57,8 +57,8 @@ class QuadForest(Quadtrees):
         self._remove(rows, self.roots[self.filed[rows]], self._held)
 
     @property
-    def _held(self) -> Held:
-        return Held(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
+    def _held(self) -> RowColumns:
+        return RowColumns(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
 
     def state(self) -> dict[str, np.ndarray]:
         return super().state() | {"roots": self.roots, "filed": self.filed}

@@ -16,7 +16,7 @@ from nearcast.matching.store import RowArrays
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.met_lists import at_home, met_below
-from nearcast.structures.quadtree.nodes import NONE, Quad
+from nearcast.structures.quadtree.nodes import NONE, QuadtreeArrays
 from nearcast.structures.trie.probe import BY_COST, TrieView, near, surely
 from nearcast.structures.trie.search import FOUND, LOOKED, NODES, asked, forget, walk
 
@@ -24,7 +24,7 @@ from nearcast.structures.trie.search import FOUND, LOOKED, NODES, asked, forget,
 class LongSets(NamedTuple):
     """What a search reads beyond the trie."""
 
-    quad: Quad
+    quad: QuadtreeArrays
     homes: np.ndarray  # int32[rows]  the number of the row's set if that is long, or NONE
     roots: np.ndarray  # int32[sets]
     rows: RowArrays

@@ -12,7 +12,7 @@ from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
 from nearcast.structures.quadtree.met_lists import met_below
-from nearcast.structures.quadtree.nodes import Held
+from nearcast.structures.quadtree.nodes import RowColumns
 from nearcast.structures.quadtree.room import with_roots
 from nearcast.structures.quadtree.tree import BY_ROW
 from nearcast.structures.term_order import rarest_two
@@ -179,8 +179,8 @@ class SetQuads(Quadtrees):
         return rarest_two(self._store, rows)[0]
 
     @property
-    def _held(self) -> Held:
-        return Held(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
+    def _held(self) -> RowColumns:
+        return RowColumns(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
 
     def state(self) -> dict[str, np.ndarray]:
         sets = {"homes": self.trie.homes, "members": self.members, "stand_ins": self.stand_ins, "roots": self.roots}

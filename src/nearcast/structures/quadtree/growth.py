@@ -14,7 +14,7 @@ from nearcast.structures.quadtree.build import build_nodes, fill_lists, sum_up
 from nearcast.structures.quadtree.cells import FINEST, frame, level_limit
 from nearcast.structures.quadtree.change import cut, insert_some, is_thin, join, remove_some
 from nearcast.structures.quadtree.lists import END, ListArrays, laid_out
-from nearcast.structures.quadtree.nodes import NONE, Held, NodeArrays, Quad, root_nodes
+from nearcast.structures.quadtree.nodes import NONE, RowColumns, NodeArrays, QuadtreeArrays, root_nodes
 from nearcast.structures.quadtree.room import with_entries, with_four_nodes
 
 _MOST_COPIES = 1024
@@ -39,7 +39,7 @@ class Quadtrees:
         self._store, self._space, self._options = store, space, options
         nodes = root_nodes(n_roots, frame(np.zeros((0, 4)), space.bounds), self._settings)
         nothing = np.zeros(n_roots, np.int64)
-        self.arrays = Quad(nodes, laid_out(nothing, nothing), IntMap().arrays, np.zeros(1, np.int64))
+        self.arrays = QuadtreeArrays(nodes, laid_out(nothing, nothing), IntMap().arrays, np.zeros(1, np.int64))
 
     @property
     def _settings(self) -> tuple[int, int, int]:
@@ -56,9 +56,9 @@ class Quadtrees:
         nodes, kept = build_nodes(boxes, starts, frame(boxes, self._space.bounds), self._settings)
         lists = fill_lists(kept, rows, boxes, terms)
         sum_up(nodes, lists.counts)
-        self.arrays = Quad(nodes, lists, IntMap().arrays, np.zeros(1, np.int64))
+        self.arrays = QuadtreeArrays(nodes, lists, IntMap().arrays, np.zeros(1, np.int64))
 
-    def _insert(self, rows: np.ndarray, roots: np.ndarray, terms: np.ndarray, held: Held) -> None:
+    def _insert(self, rows: np.ndarray, roots: np.ndarray, terms: np.ndarray, held: RowColumns) -> None:
         _, limit, copies = self._settings
         done = 0
         while done < len(rows):
@@ -68,7 +68,7 @@ class Quadtrees:
             elif done < len(rows):
                 self.arrays = with_entries(self.arrays, space, copies * (limit + 1))
 
-    def _cut(self, waiting: list[int], held: Held) -> None:
+    def _cut(self, waiting: list[int], held: RowColumns) -> None:
         """Cut leaves, and their quarters, until none is crowded or cutting would part nothing."""
         while waiting:
             leaf = waiting.pop()
@@ -82,14 +82,14 @@ class Quadtrees:
                 first = int(self.arrays.nodes.children[leaf])
                 waiting += range(first, first + 4)
 
-    def _remove(self, rows: np.ndarray, roots: np.ndarray, held: Held) -> None:
+    def _remove(self, rows: np.ndarray, roots: np.ndarray, held: RowColumns) -> None:
         done = 0
         while done < len(rows):
             done, places = remove_some(self.arrays, held, rows, roots, done)
             for node in self.arrays.nodes.parents[places].tolist():
                 self._join(node, held)
 
-    def _join(self, node: int, held: Held) -> None:
+    def _join(self, node: int, held: RowColumns) -> None:
         """Put thin quarters together again, from a node on upwards."""
         while node != NONE and is_thin(self.arrays, node):
             entries = int(self.arrays.nodes.entries[node])
@@ -108,7 +108,7 @@ class Quadtrees:
         nodes = NodeArrays(*(arrays[f"node_{name}"] for name in NodeArrays._fields))
         lists = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
         table = IntMap.from_arrays(IntMapArrays(arrays["token_keys"], arrays["token_values"]))
-        self.arrays = Quad(nodes, lists, table.arrays, np.array([table.size], np.int64))
+        self.arrays = QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
 
 
 def _check(options: QuadOptions) -> None:

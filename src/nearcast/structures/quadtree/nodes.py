@@ -35,7 +35,7 @@ class NodeArrays(NamedTuple):
     bounds: np.ndarray  # float64[4]
 
 
-class Quad(NamedTuple):
+class QuadtreeArrays(NamedTuple):
     """The whole tree. Kernels that make it larger return it anew."""
 
     nodes: NodeArrays
@@ -44,7 +44,7 @@ class Quad(NamedTuple):
     size: np.ndarray  # int64[1]  keys in the table
 
 
-class Held(NamedTuple):
+class RowColumns(NamedTuple):
     """What a change has to know of rows, by row. The numbers give the order of lists; where there are none, rows do."""
 
     boxes: np.ndarray  # float64[n,4]

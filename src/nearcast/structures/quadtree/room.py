@@ -7,10 +7,10 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import IntMap
 from nearcast.structures.quadtree.lists import with_arena
-from nearcast.structures.quadtree.nodes import GONE, N_FREE, NONE, TAU_NUM, USED, Quad
+from nearcast.structures.quadtree.nodes import GONE, N_FREE, NONE, TAU_NUM, USED, QuadtreeArrays
 
 
-def with_entries(quad: Quad, space: int, keys: int) -> Quad:
+def with_entries(quad: QuadtreeArrays, space: int, keys: int) -> QuadtreeArrays:
     """The tree with `space` at the arena's end, and slots for so many more keys of pivotal tokens."""
     table = IntMap()
     table.arrays, table.size = quad.table, int(quad.size[0])
@@ -18,12 +18,12 @@ def with_entries(quad: Quad, space: int, keys: int) -> Quad:
     return quad._replace(lists=with_arena(quad.lists, space), table=table.arrays)
 
 
-def with_four_nodes(quad: Quad) -> Quad:
+def with_four_nodes(quad: QuadtreeArrays) -> QuadtreeArrays:
     """The tree with numbers for four more nodes."""
     return quad if quad.nodes.head[N_FREE] > 0 else with_nodes(quad, 4)
 
 
-def with_roots(quad: Quad, n: int) -> tuple[Quad, np.ndarray]:
+def with_roots(quad: QuadtreeArrays, n: int) -> tuple[QuadtreeArrays, np.ndarray]:
     """The trees and n more, empty ones; and the numbers of their roots."""
     quad = with_nodes(quad, n)
     nodes = quad.nodes
@@ -35,7 +35,7 @@ def with_roots(quad: Quad, n: int) -> tuple[Quad, np.ndarray]:
     return quad, made
 
 
-def with_nodes(quad: Quad, n: int) -> Quad:
+def with_nodes(quad: QuadtreeArrays, n: int) -> QuadtreeArrays:
     """The tree with room for n numbers that were never used."""
     nodes, lists = quad.nodes, quad.lists
     needed = int(nodes.head[USED]) + n

@@ -20,7 +20,7 @@ from nearcast.arrays.vector import prefetch
 from nearcast.geo.loose_grid import position
 from nearcast.matching.predicate import mark_terms, row_holds
 from nearcast.structures.quadtree.cells import FINEST, in_cell, span_of
-from nearcast.structures.quadtree.nodes import NONE, ROOT, Quad
+from nearcast.structures.quadtree.nodes import NONE, ROOT, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers
 from nearcast.structures.rtree.node_table import token_key, value_of
 
@@ -29,7 +29,7 @@ _AHEAD = 8  # tokens whose slots are asked for ahead: two cache misses each
 _TOGETHER = 256  # entries to verify at once: enough that misses overlap, few enough that what was asked for stays
 
 
-class NodesRead(NamedTuple):
+class NodesView(NamedTuple):
     """See NodeArrays."""
 
     children: np.ndarray
@@ -41,7 +41,7 @@ class NodesRead(NamedTuple):
     bounds: np.ndarray
 
 
-class ListsRead(NamedTuple):
+class ListsView(NamedTuple):
     """See ListArrays."""
 
     offsets: np.ndarray
@@ -51,19 +51,19 @@ class ListsRead(NamedTuple):
     boxes: np.ndarray
 
 
-class QuadRead(NamedTuple):
+class QuadtreeView(NamedTuple):
     """What a search reads of the tree, and no more: each array takes time to hand to a kernel."""
 
-    nodes: NodesRead
-    lists: ListsRead
+    nodes: NodesView
+    lists: ListsView
     table: IntMapArrays
 
 
-def read_of(quad: Quad) -> QuadRead:
+def quadtree_view(quad: QuadtreeArrays) -> QuadtreeView:
     nodes, lists = quad.nodes, quad.lists
-    return QuadRead(
-        NodesRead(nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.leaves, nodes.entries, nodes.bounds),
-        ListsRead(lists.offsets, lists.counts, lists.rows, lists.pivots, lists.boxes),
+    return QuadtreeView(
+        NodesView(nodes.children, nodes.levels, nodes.xs, nodes.ys, nodes.leaves, nodes.entries, nodes.bounds),
+        ListsView(lists.offsets, lists.counts, lists.rows, lists.pivots, lists.boxes),
         quad.table,
     )
 

@@ -8,7 +8,7 @@ from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
-from nearcast.structures.quadtree.nodes import NONE, ROOT, Held
+from nearcast.structures.quadtree.nodes import NONE, ROOT, RowColumns
 from nearcast.structures.quadtree.pivots import enter_some
 from nearcast.structures.quadtree.room import with_entries
 from nearcast.structures.representative import Representatives
@@ -56,8 +56,8 @@ class PivotalQuadtree(Quadtrees):
         """Forget rows, which are still in the store."""
         self._remove(rows, _one_root(rows), self._held(numbers))
 
-    def _held(self, numbers: np.ndarray) -> Held:
-        return Held(self._store.arrays.boxes, self.tokens, numbers)
+    def _held(self, numbers: np.ndarray) -> RowColumns:
+        return RowColumns(self._store.arrays.boxes, self.tokens, numbers)
 
     def state(self) -> dict[str, np.ndarray]:
         return super().state() | {"pivotal": self.tokens}
