@@ -11,7 +11,7 @@ from nearcast.indexes.iq_tree.chances import WHOLE
 from nearcast.indexes.iq_tree.filing import LISTS, LISTS_FREE
 from nearcast.indexes.iq_tree.tree import CellTree
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.nodes import GONE, LIMIT, N_FREE, NONE, ROOT, USED
 from quad_soundness import Cell, span_by_hand, walked

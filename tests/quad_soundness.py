@@ -9,7 +9,7 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT
 from nearcast.indexes.rq_tree.forest import QuadForest
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers

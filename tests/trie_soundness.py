@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.trie.nodes import CHILDREN_USED, N_FREE, NONE, ROOT, ROWS_USED, USED, TrieArrays
-from nearcast.structures.trie.token_order import token_sets
+from nearcast.structures.trie.token_order import term_sets
 from nearcast.structures.trie.trie import Trie
 
 
 def expect_sound_trie(trie: Trie, store: RowStore, rows: np.ndarray) -> None:
     """The trie holds just these rows."""
     a = trie.arrays
-    tokens, starts = token_sets(store, trie.places, rows)
+    tokens, starts = term_sets(store, trie.places, rows)
     sets = {row: tuple(tokens[starts[i] : starts[i + 1]].tolist()) for i, row in enumerate(rows.tolist())}
     paths = _paths(a)
     assert sorted(np.flatnonzero(a.leaves >= 0).tolist()) == sorted(sets), "each row is somewhere, and no other"

@@ -14,6 +14,7 @@ from nearcast.arrays.growable import grown, with_room
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.matching.predicate import row_holds
+from nearcast.structures.boxes import outward, overlaps, rounded_down
 
 NO_LIST = -1
 
@@ -121,16 +122,6 @@ def _laid_out(counts: np.ndarray, n_rows: int) -> PostingArrays:
     )
 
 
-def outward(boxes: np.ndarray) -> np.ndarray:
-    """float32 boxes that contain the exact ones: a scan may keep too many, never too few."""
-    with np.errstate(over="ignore"):
-        out = boxes.astype(np.float32)
-    low, high = out[:, :2], out[:, 2:]
-    np.copyto(low, np.nextafter(low, np.float32(-np.inf)), where=low > boxes[:, :2])
-    np.copyto(high, np.nextafter(high, np.float32(np.inf)), where=high < boxes[:, 2:])
-    return out
-
-
 @kernel
 def _append(lists, entries, boxes, done, used):
     """Append entries from `done` on until the arena is full; return how many are done, and the arena's end."""
@@ -223,16 +214,8 @@ def overlapping(boxes, first, stop, box, out, n):
 
     Each place is written and kept or not by a sum: 1.7 ns a box, where branches that no machine can foresee cost 6.
     """
-    xmin, ymin = rounded_down(box[0]), rounded_down(box[1])
-    xmax, ymax = -rounded_down(-box[2]), -rounded_down(-box[3])
+    rounded = rounded_down(box[0]), rounded_down(box[1]), -rounded_down(-box[2]), -rounded_down(-box[3])
     for k in range(first, stop):
         out[n] = k - first
-        n += np.int64((boxes[k, 0] <= xmax) & (boxes[k, 2] >= xmin) & (boxes[k, 1] <= ymax) & (boxes[k, 3] >= ymin))
+        n += np.int64(overlaps(boxes, k, rounded))
     return n
-
-
-@kernel
-def rounded_down(value):
-    """The largest float32 that is not above."""
-    near = np.float32(value)
-    return np.nextafter(near, np.float32(-np.inf)) if near > value else near

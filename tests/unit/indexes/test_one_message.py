@@ -55,8 +55,8 @@ def test_terms_that_only_a_row_without_terms_brought_are_within_the_marks() -> N
     insert(matcher, [Subscription(2, [], EVERYWHERE, [5_000_000])])  # takes the number of the row that went
     remove(matcher, [2])
     assert one(matcher, message) == [1]
-    desk = matcher.method._tickets.desk  # type: ignore[attr-defined]
-    assert JIT_DISABLED or desk.n_terms == matcher.store.n_terms == 5_000_001
+    packed = matcher.method._point_matcher.arguments  # type: ignore[attr-defined]
+    assert JIT_DISABLED or packed.n_terms == matcher.store.n_terms == 5_000_001
 
 
 def test_answers_are_not_overwritten_by_later_ones() -> None:

@@ -24,8 +24,8 @@ from nearcast.matching.checks.cases import (
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
 from nearcast.structures.rtree.nodes import ROOT
-from nearcast.structures.rtree.token_search import known_terms, visited_nodes
-from nearcast.structures.rtree.token_sets import EVERY_TERM
+from nearcast.structures.rtree.term_search import known_terms, visited_nodes
+from nearcast.structures.rtree.term_sets import EVERY_TERM
 from tree_soundness import expect_sound, expect_sound_tree, terms_of
 
 DEEP = [

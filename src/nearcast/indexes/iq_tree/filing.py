@@ -10,6 +10,7 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMap, find, find_slot, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.iq_tree.cover import cell_of
+from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree.lists import (
     close_gap,
     empty_list,
@@ -35,7 +36,6 @@ from nearcast.structures.quadtree.nodes import (
 from nearcast.structures.quadtree.pivots import has_slots
 from nearcast.structures.quadtree.room import with_entries
 from nearcast.structures.quadtree.tree import BY_ROW
-from nearcast.structures.rtree.node_table import token_key
 
 LISTS, LISTS_FREE = 0, 1  # places in Filed.head
 
@@ -118,7 +118,7 @@ def file_some(filed, entries, done):
     nodes, lists, table, size = quad
     for k in range(done, len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
-        row, key = entries.rows[i], token_key(node, entries.terms[i])
+        row, key = entries.rows[i], term_key(node, entries.terms[i])
         slot = find_slot(table, key)
         number = np.int64(table.values[slot])
         is_new = number == ABSENT
@@ -177,7 +177,7 @@ def _take_out(filed, entries):
     nodes, lists, table, size = quad
     for k in range(len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
-        key = token_key(node, entries.terms[i])
+        key = term_key(node, entries.terms[i])
         number = find(table, key)
         close_gap(lists, number, place_of(lists, number, BY_ROW, entries.rows[i]))
         if lists.counts[number] == 0:

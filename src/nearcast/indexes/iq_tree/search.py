@@ -12,10 +12,10 @@ from nearcast.arrays.intmap import ABSENT, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms
+from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.met_lists import entries_met, met_below, rows_holding
 from nearcast.structures.quadtree.nodes import NONE, ROOT
-from nearcast.structures.rtree.node_table import token_key
 
 
 @kernel
@@ -70,14 +70,14 @@ def _lists_met(table, node, terms, slots, met, n):
     keys, values = table.keys, table.values
     mask = len(keys) - 1
     for k in range(len(terms)):
-        slots[k] = home_slot(token_key(node, terms[k]), mask)
+        slots[k] = home_slot(term_key(node, terms[k]), mask)
         prefetch(values, slots[k])
         prefetch(keys, slots[k])
     for k in range(len(terms)):
-        slot, key = slots[k], token_key(node, terms[k])
+        slot, key = slots[k], term_key(node, terms[k])
         while values[slot] != ABSENT and keys[slot] != key:
             slot = (slot + 1) & mask
         if values[slot] != ABSENT:
-            met[n] = token_key(node, values[slot])
+            met[n] = term_key(node, values[slot])
             n += 1
     return n

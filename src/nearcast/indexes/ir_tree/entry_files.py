@@ -11,8 +11,8 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, find, find_slot, home_slot, put_one, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.matching.store import RowArrays
+from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import add_row, is_overfull, leaf_for, split
-from nearcast.structures.rtree.node_table import token_key, with_slots
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, entries_of, rows_below, slot_of
 from nearcast.structures.rtree.shrink import is_underfull, root_is_thin, settle, take_row
 from nearcast.structures.rtree.tree import has_room
@@ -89,7 +89,7 @@ def _set_bits(keys, values, terms, span, node, k):
     """The entry in slot k has terms[first:stop]; return how many keys are new. There is room for them."""
     mask, added = len(keys) - 1, 0
     for i in range(span[0], span[1]):
-        key = token_key(node, terms[i])
+        key = term_key(node, terms[i])
         slot = home_slot(key, mask)
         while values[slot] != ABSENT and keys[slot] != key:
             slot = (slot + 1) & mask
@@ -114,7 +114,7 @@ def _leave(table, size, rows, row, node, k):
     """The entry in slot k has the row's terms no more; return the table's size."""
     first = rows.offsets[row]
     for i in range(first, first + rows.n_terms[row]):
-        size = _clear_bit(table, size, token_key(node, rows.terms[i]), k)
+        size = _clear_bit(table, size, term_key(node, rows.terms[i]), k)
     return size
 
 
@@ -126,8 +126,8 @@ def _sync(tree, table, size, rows, row, node):
     k = slot_of(tree, parent, node)
     table = with_slots(table, size, n)
     for i in range(first, first + n):
-        key = token_key(parent, rows.terms[i])
-        if find(table, token_key(node, rows.terms[i])) == ABSENT:
+        key = term_key(parent, rows.terms[i])
+        if find(table, term_key(node, rows.terms[i])) == ABSENT:
             size = _clear_bit(table, size, key, k)
         else:
             size = _set_bit(table, size, key, k)
@@ -159,7 +159,7 @@ def _empty(table, size, rows, below, node):
     for i in range(len(below)):
         first = rows.offsets[below[i]]
         for k in range(first, first + rows.n_terms[below[i]]):
-            size -= remove_one(table, token_key(node, rows.terms[k]))
+            size -= remove_one(table, term_key(node, rows.terms[k]))
     return size
 
 

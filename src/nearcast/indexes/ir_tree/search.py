@@ -12,9 +12,9 @@ from nearcast.indexes.ir_tree.entry_files import EntryFiles
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.rtree.node_table import token_key, value_of
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
-from nearcast.structures.rtree.token_search import overlaps
 
 _ONE = np.int64(1)
 
@@ -70,7 +70,7 @@ def _known_terms(files, terms):
     entries = np.empty(len(terms), np.int64)
     n = 0
     for k in range(len(terms)):
-        bits = find(files, token_key(ROOT, terms[k]))
+        bits = find(files, term_key(ROOT, terms[k]))
         entries[k] = 0 if bits == ABSENT else count_bits(bits)
         n += bits != ABSENT
     return terms[np.argsort(-entries, kind="mergesort")[:n]]
@@ -94,7 +94,7 @@ def _with_children(tree, node, files, terms, within, queue, n):
     for i in range(len(terms)):
         if reached & within == within:
             break
-        bits = value_of(keys, values, token_key(node, terms[i]))
+        bits = value_of(keys, values, term_key(node, terms[i]))
         if bits != ABSENT:
             reached |= bits
     reached &= within
@@ -113,7 +113,7 @@ def _count_postings(files, leaf, terms, within, postings):
     if within == 0:
         return reached
     for i in range(len(terms)):
-        bits = value_of(keys, values, token_key(leaf, terms[i]))
+        bits = value_of(keys, values, term_key(leaf, terms[i]))
         if bits != ABSENT:
             bits &= within
             reached |= bits

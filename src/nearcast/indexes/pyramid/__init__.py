@@ -25,7 +25,7 @@ from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
 from nearcast.indexes.pyramid.run import LONE, MANY, MOST_PLAIN, RunArrays, built_run, kill
 from nearcast.indexes.pyramid.scan import match_run
-from nearcast.indexes.pyramid.single import Tickets
+from nearcast.indexes.pyramid.single import PointMatcher
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined
@@ -59,7 +59,7 @@ class Pyramid(Method):
         self._built_with = np.zeros(256, np.int64)  # rows at its build, by home
         self._homes = np.zeros(0, np.uint8)  # by row: NOWHERE, YOUNG, or the number of its run
         self._firsts = np.zeros(0, np.int32)  # by row: the term that its run files it under
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
         self._hits_a_message = 0.0  # a guess of how much room to make, so that it need not grow
 
     # -- changes
@@ -71,7 +71,7 @@ class Pyramid(Method):
             self._make_run(np.sort(rows), FIRST_RUN)
 
     def insert(self, rows: np.ndarray) -> None:
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
         self._make_room()
         if self._live[YOUNG] + len(rows) <= self._most_young:
             self._young.insert(rows)
@@ -84,7 +84,7 @@ class Pyramid(Method):
         self._firsts = grown(self._firsts, self.store.high)
 
     def remove(self, rows: np.ndarray) -> None:
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
         homes = self._homes[rows]
         for home in np.flatnonzero(np.bincount(homes)).tolist():
             gone = rows[homes == home]
@@ -167,9 +167,9 @@ class Pyramid(Method):
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
+        if JIT_DISABLED:  # packed arguments are addresses, which plain Python cannot follow
             return super().match_point(terms, x, y)
-        return self._tickets.match(self._runs, self._young, self.store, terms, x, y)
+        return self._point_matcher.match(self._runs, self._young, self.store, terms, x, y)
 
     @property
     def nbytes(self) -> int:

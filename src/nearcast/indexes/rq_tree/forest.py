@@ -11,13 +11,13 @@ from nearcast.arrays.vector import prefetch
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
+from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
 from nearcast.structures.quadtree.met_lists import entries_met, met_below, rows_holding, terms_to_file
 from nearcast.structures.quadtree.nodes import NONE, RowColumns
 from nearcast.structures.quadtree.room import with_roots
 from nearcast.structures.quadtree.tree import BY_ROW
-from nearcast.structures.rtree.node_table import token_key
 from nearcast.structures.term_order import NO_TERM
 
 _NO_TOKENS = np.zeros(0, np.int32)
@@ -81,7 +81,7 @@ def search_forest(quad, roots, store, messages, marks, starts):
         for k in range(n_found):
             if counts[found[k]] > 0:
                 prefetch(lists.boxes, 4 * lists.offsets[found[k]])
-                met[n_met] = token_key(found[k], found[k])
+                met[n_met] = term_key(found[k], found[k])
                 n_met += 1
                 seen += counts[found[k]]
         mark_terms(marks, messages, m, 1)

@@ -16,6 +16,7 @@ from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.rt_plus_plus_tree.row_orders import OrderArrays
 from nearcast.matching.store import RowArrays
+from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import add_row, is_overfull, leaf_for, split
 from nearcast.structures.rtree.node_lists import (
     ListArrays,
@@ -27,7 +28,6 @@ from nearcast.structures.rtree.node_lists import (
     put_first,
 )
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
-from nearcast.structures.rtree.node_table import token_key, with_slots
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, root_is_thin, settle, take_row
 from nearcast.structures.rtree.tree import has_room
@@ -93,7 +93,7 @@ def _file(tree, lists, held, row, node):
     height = tree.levels[ROOT]
     first, stop = standing(np.int64(held.rows.n_terms[row]), height - tree.levels[node], height)
     for k in range(first, stop):
-        key = token_key(node, held.orders.terms[held.orders.offsets[row] + k])
+        key = term_key(node, held.orders.terms[held.orders.offsets[row] + k])
         lists = append(lists, key, np.int64(row), held.rows.boxes)
     return lists
 
@@ -104,7 +104,7 @@ def _unfile(tree, lists, held, row, node, level):
     height = tree.levels[ROOT]
     first, stop = standing(np.int64(held.rows.n_terms[row]), height - level, height)
     for k in range(first, stop):
-        remove_from(lists, token_key(node, held.orders.terms[held.orders.offsets[row] + k]), row)
+        remove_from(lists, term_key(node, held.orders.terms[held.orders.offsets[row] + k]), row)
 
 
 @kernel
@@ -128,7 +128,7 @@ def _shift(tree, lists, held, step, marks):
         for i in range(len(below)):
             if marks[below[i]] != 0:
                 term = held.orders.terms[held.orders.offsets[below[i]] + depth - 1]
-                lists = move_marked(lists, token_key(source, term), token_key(target, term), marks, held.rows.boxes)
+                lists = move_marked(lists, term_key(source, term), term_key(target, term), marks, held.rows.boxes)
     return lists
 
 
@@ -183,7 +183,7 @@ def _count_all(tree, held, counts):
         for depth in range(height, -1, -1):
             first, stop = standing(n_tokens, depth, height)
             for k in range(first, stop):
-                key = token_key(node, terms[offsets[below[i]] + k])
+                key = term_key(node, terms[offsets[below[i]] + k])
                 slot = find_slot(table, key)
                 if table.values[slot] == ABSENT:
                     table.keys[slot] = key
@@ -204,6 +204,6 @@ def _fill_all(tree, lists, held):
         for depth in range(height, -1, -1):
             first, stop = standing(n_tokens, depth, height)
             for k in range(first, stop):
-                key = token_key(node, held.orders.terms[held.orders.offsets[row] + k])
+                key = term_key(node, held.orders.terms[held.orders.offsets[row] + k])
                 put_first(lists, key, np.int64(row), held.rows.boxes[row])
             node = np.int64(tree.parents[node])

@@ -19,11 +19,11 @@ from nearcast.arrays.vector import prefetch
 from nearcast.indexes.rt_plus_plus_tree.level_lists import Held, LevelLists
 from nearcast.matching.predicate import box_overlaps, has_all_terms, mark_terms
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.postings import overlapping
 from nearcast.structures.rtree.node_lists import SINGLE
-from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
-from nearcast.structures.rtree.token_search import overlaps
 
 _AHEAD, _NEAR = 8, 4  # places ahead at which memory is asked for; and at which what it says is followed
 _ROWS_A_TERM = 1  # so many rows in time are asked as soon as lists for one term
@@ -127,10 +127,10 @@ def _lists_of(keys, values, node, terms):
     out, n, mask = np.empty(len(terms), np.int32), 0, len(keys) - 1
     for k in range(len(terms)):
         if k + _AHEAD < len(terms):
-            ahead = home_slot(token_key(node, terms[k + _AHEAD]), mask)
+            ahead = home_slot(term_key(node, terms[k + _AHEAD]), mask)
             prefetch(keys, ahead)
             prefetch(values, ahead)
-        out[n] = value_of(keys, values, token_key(node, terms[k]))
+        out[n] = value_of(keys, values, term_key(node, terms[k]))
         n += out[n] != ABSENT
     return out[:n]
 

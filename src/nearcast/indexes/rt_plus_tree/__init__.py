@@ -21,8 +21,8 @@ from nearcast.arrays.growable import grown
 from nearcast.indexes.rt_plus_tree.rank import RtPlusTreeRank as RtPlusTreeRank
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.rtree.represented import RepresentedTree
-from nearcast.structures.rtree.token_search import search
-from nearcast.structures.rtree.token_sets import EVERY_TERM, Chosen, TokenSets
+from nearcast.structures.rtree.term_search import search
+from nearcast.structures.rtree.term_sets import EVERY_TERM, Chosen, TokenSets
 from nearcast.structures.term_order import NO_TERM
 
 

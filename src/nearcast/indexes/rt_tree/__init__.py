@@ -21,8 +21,8 @@ from nearcast.geo.space import Space
 from nearcast.indexes.rt_tree.rank import RtTreeRank as RtTreeRank
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.rtree.token_search import search
-from nearcast.structures.rtree.token_sets import EVERY_TERM, TokenSets
+from nearcast.structures.rtree.term_search import search
+from nearcast.structures.rtree.term_sets import EVERY_TERM, TokenSets
 from nearcast.structures.rtree.tree_method import TreeMethod
 
 

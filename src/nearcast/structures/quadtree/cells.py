@@ -6,7 +6,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.geo.loose_grid import position
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 
 FINEST = 24
 """Columns and lines are counted as if the tree were that deep everywhere. A cell there is 2.4 m wide on the equator."""

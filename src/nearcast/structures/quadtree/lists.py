@@ -12,7 +12,7 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 
 END, HELD = range(2)  # places in ListArrays.head
 

@@ -14,7 +14,7 @@ from nearcast.arrays.vector import prefetch
 from nearcast.geo.loose_grid import position
 from nearcast.matching.predicate import row_holds
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 from nearcast.structures.quadtree.cells import FINEST, in_cell
 from nearcast.structures.quadtree.nodes import NONE
 from nearcast.structures.term_order import NO_TERM, rarest_two

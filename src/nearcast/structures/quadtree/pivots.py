@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from nearcast.arrays.intmap import ABSENT, find_slot, remove_one
 from nearcast.arrays.jit import kernel
+from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree.nodes import NONE
-from nearcast.structures.rtree.node_table import token_key
 from nearcast.structures.term_order import NO_TERM
 
 ENTRY = 8
@@ -45,7 +45,7 @@ def enter(table, size, parents, node, token):
         return
     by = ENTRY
     while node != NONE:
-        key = token_key(node, token)
+        key = term_key(node, token)
         slot = find_slot(table, key)
         if table.values[slot] != ABSENT:
             table.values[slot] += by
@@ -62,7 +62,7 @@ def leave(table, size, parents, node, token):
         return
     by = ENTRY
     while node != NONE:
-        key = token_key(node, token)
+        key = term_key(node, token)
         slot = find_slot(table, key)
         table.values[slot] -= by
         if table.values[slot] > 0:

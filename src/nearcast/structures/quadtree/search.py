@@ -19,10 +19,10 @@ from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.loose_grid import position
 from nearcast.matching.predicate import mark_terms, row_holds
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.quadtree.cells import FINEST, in_cell, span_of
 from nearcast.structures.quadtree.nodes import NONE, ROOT, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers
-from nearcast.structures.rtree.node_table import token_key, value_of
 
 _COVERED = -1
 _AHEAD = 8  # tokens whose slots are asked for ahead: two cache misses each
@@ -127,11 +127,11 @@ def visited_nodes(quad, terms, box):
 def _shared(keys, values, node, terms, out, n):
     """Write those terms that are tokens of a node to out[n:]; return the new n, or _COVERED where one covers."""
     for k in range(min(len(terms), _AHEAD)):
-        _ask_for(keys, values, token_key(node, terms[k]))
+        _ask_for(keys, values, term_key(node, terms[k]))
     for k in range(len(terms)):
         if k + _AHEAD < len(terms):
-            _ask_for(keys, values, token_key(node, terms[k + _AHEAD]))
-        value = value_of(keys, values, token_key(node, terms[k]))
+            _ask_for(keys, values, term_key(node, terms[k + _AHEAD]))
+        value = value_of(keys, values, term_key(node, terms[k]))
         if value != ABSENT:
             if covers(value):
                 return _COVERED

@@ -1,6 +1,6 @@
 """What hangs on the nodes of a tree of ranked rows: near tokens, as sets or as lists by level; far ones; and bounds.
 
-`EVERY` and `PREFIX`: the near tokens of a row are counted in the sets of all nodes above it, as in token_sets.py.
+`EVERY` and `PREFIX`: the near tokens of a row are counted in the sets of all nodes above it, as in term_sets.py.
 `LEVELS`: the i-th of them stands at its ancestor of depth i, in a list, what is left of them at the leaf, as in
 level_lists.py. In all three far tokens, and ANYWHERE, stand in lists at the root: where words alone are enough place
 prunes nothing, every leaf would be asked, and one list tells all.
@@ -17,12 +17,12 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, count_down, count_up
 from nearcast.arrays.jit import kernel
+from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.ranked_rtree.bounds import N_BOUNDS, bound_all, bound_node, bounds_of, join_bounds, part_bounds
 from nearcast.structures.ranked_rtree.tokens import FAR, LEVELS, RankedRows, standing_tokens
 from nearcast.structures.rtree.grow import add_row, is_overfull, leaf_for, split
 from nearcast.structures.rtree.node_lists import ListArrays, append, empty_lists, move_marked, packed
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
-from nearcast.structures.rtree.node_table import token_key, with_slots
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, root_is_thin, settle, take_row
 from nearcast.structures.rtree.tree import has_room
@@ -104,9 +104,9 @@ def _enter(tree, held, hung, row, tokens, node):
         sets = with_slots(sets, hung.n_sets[0], len(tokens))
     for k in range(len(tokens)):
         if _is_here(tree, held, tokens, k, node):
-            lists = append(lists, token_key(node, tokens[k]), row, held.rows.boxes)
+            lists = append(lists, term_key(node, tokens[k]), row, held.rows.boxes)
         elif held.style != LEVELS and tokens[k] < FAR:
-            hung.n_sets[0] += count_up(sets, token_key(node, tokens[k]))
+            hung.n_sets[0] += count_up(sets, term_key(node, tokens[k]))
     return HungArrays(sets, hung.n_sets, lists, hung.bounds)
 
 
@@ -115,9 +115,9 @@ def _leave(tree, held, hung, row, tokens, node):
     """One row less below a node. One that went still has its level."""
     for k in range(len(tokens)):
         if _is_here(tree, held, tokens, k, node):
-            remove_from(hung.lists, token_key(node, tokens[k]), row)
+            remove_from(hung.lists, term_key(node, tokens[k]), row)
         elif held.style != LEVELS and tokens[k] < FAR:
-            hung.n_sets[0] -= count_down(hung.sets, token_key(node, tokens[k]))
+            hung.n_sets[0] -= count_down(hung.sets, term_key(node, tokens[k]))
 
 
 @kernel
@@ -153,7 +153,7 @@ def _move_lists(tree, held, lists, marks, nodes, below):
         marks[below[i]] = terms[i] < FAR
     for i in range(len(below)):
         if marks[below[i]] != 0:
-            keys = token_key(source, terms[i]), token_key(target, terms[i])
+            keys = term_key(source, terms[i]), term_key(target, terms[i])
             lists = move_marked(lists, keys[0], keys[1], marks, held.rows.boxes)
     return lists
 

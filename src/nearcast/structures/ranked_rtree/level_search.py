@@ -24,6 +24,7 @@ from nearcast.matching.predicate import mark_terms
 from nearcast.matching.rank_method import RankHits
 from nearcast.matching.score import place_share
 from nearcast.model import MessageBatch, Work
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.ranked_rtree.annotations import Hung
 from nearcast.structures.ranked_rtree.bounds import SMALLEST, may_qualify, may_qualify_without, place_bound
 from nearcast.structures.ranked_rtree.scoring import (
@@ -44,7 +45,6 @@ from nearcast.structures.ranked_rtree.scoring import (
     weighing,
 )
 from nearcast.structures.ranked_rtree.tokens import RankedRows
-from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
 
 
@@ -151,8 +151,8 @@ def _judge_near(held, lists, node, terms, message, found, n):
     keys, values, single = lists.keys, lists.values, np.empty(1, np.int32)
     for k in range(len(terms)):
         if k + AHEAD < len(terms):
-            fetch_slot(keys, values, token_key(node, terms[k + AHEAD]))
-        which = np.int64(value_of(keys, values, token_key(node, terms[k])))
+            fetch_slot(keys, values, term_key(node, terms[k + AHEAD]))
+        which = np.int64(value_of(keys, values, term_key(node, terms[k])))
         if which != ABSENT:
             entries, boxes = entries_of_list(lists, which, single)
             found = with_room(found[0], n, len(entries)), with_room(found[1], n, len(entries))

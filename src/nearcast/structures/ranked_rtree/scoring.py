@@ -19,11 +19,11 @@ from nearcast.arrays.intmap import ABSENT, home_slot
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.score import combined, place_share, score_of, weight_found, word_share
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.ranked_rtree.tokens import ANYWHERE, FAR
 from nearcast.structures.rtree.node_lists import SINGLE
-from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT
-from nearcast.structures.rtree.token_search import overlaps
 
 NO_TERM_FOUND = -1
 AHEAD, NEAR = 8, 4  # rows ahead whose memory is asked for; and whose terms are
@@ -91,8 +91,8 @@ def count_entries(lists, node, terms, mark):
     keys, values, total = lists.keys, lists.values, 0
     for k in range(len(terms)):
         if k + AHEAD < len(terms):
-            fetch_slot(keys, values, token_key(node, terms[k + AHEAD] | mark))
-        which = value_of(keys, values, token_key(node, terms[k] | mark))
+            fetch_slot(keys, values, term_key(node, terms[k + AHEAD] | mark))
+        which = value_of(keys, values, term_key(node, terms[k] | mark))
         if which != ABSENT:
             total += 1 if which <= SINGLE else np.int64(lists.counts[which])
     return total
@@ -149,7 +149,7 @@ def judge_far(held, lists, terms, message, found, n):
     seen, single = 0, np.empty(1, np.int32)
     for k in range(len(terms) + 1):
         token = terms[k] | FAR if k < len(terms) else np.int64(ANYWHERE)
-        which = np.int64(value_of(lists.keys, lists.values, token_key(ROOT, token)))
+        which = np.int64(value_of(lists.keys, lists.values, term_key(ROOT, token)))
         if which != ABSENT:
             entries, boxes = entries_of_list(lists, which, single)
             found = with_room(found[0], n, len(entries)), with_room(found[1], n, len(entries))

@@ -19,6 +19,7 @@ from nearcast.matching.predicate import mark_terms
 from nearcast.matching.rank_method import RankHits
 from nearcast.matching.score import place_share
 from nearcast.model import MessageBatch, Work
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.ranked_rtree.annotations import Hung
 from nearcast.structures.ranked_rtree.bounds import LIGHTEST, SMALLEST, may_qualify, place_bound, words_bound
 from nearcast.structures.ranked_rtree.scoring import (
@@ -33,7 +34,6 @@ from nearcast.structures.ranked_rtree.scoring import (
     weighing,
 )
 from nearcast.structures.ranked_rtree.tokens import EVERY, RankedRows
-from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
 
 
@@ -104,7 +104,7 @@ def _known_terms(held, table, terms):
     by = np.empty(len(terms))
     n = 0
     for k in range(len(terms)):
-        count = find(table, token_key(ROOT, terms[k]))
+        count = find(table, term_key(ROOT, terms[k]))
         by[k] = 0.0
         if count != ABSENT:
             by[k] = -held.asked.weights[terms[k]] if held.style == EVERY else -count
@@ -154,7 +154,7 @@ def _tokens_allow(held, hung, node, known, place):
     if held.style == EVERY:
         return _weighs_enough(sets, hung.bounds, held.asked.weights, node, known, place)
     for k in range(len(known[0])):
-        if value_of(sets.keys, sets.values, token_key(node, np.int64(known[0][k]))) != ABSENT:
+        if value_of(sets.keys, sets.values, term_key(node, np.int64(known[0][k]))) != ABSENT:
             return True
     return False
 
@@ -167,7 +167,7 @@ def _weighs_enough(table, bounds, weights, node, known, place):
     for k in range(len(terms)):
         if not may_qualify(bounds, node, place, words_bound(found + rests[k], lightest)):
             return False
-        if value_of(table.keys, table.values, token_key(node, terms[k])) != ABSENT:
+        if value_of(table.keys, table.values, term_key(node, terms[k])) != ABSENT:
             found += weights[terms[k]]
             if may_qualify(bounds, node, place, words_bound(found, lightest)):
                 return True

@@ -16,8 +16,8 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot, put_one, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.structures.postings import rounded_down
-from nearcast.structures.rtree.node_table import with_slots
+from nearcast.structures.boxes import rounded_down
+from nearcast.structures.node_table import with_slots
 
 SIZE, N_LISTS, N_FREE, END, HELD = range(5)  # places in ListArrays.head
 SINGLE = -2  # ABSENT is -1

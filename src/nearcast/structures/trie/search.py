@@ -16,7 +16,7 @@ from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.probe import TrieMessage, TrieView, near, node_is_near, packed, push_children, surely
 

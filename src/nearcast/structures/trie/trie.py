@@ -8,7 +8,7 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.trie.build import Sets, built_trie, empty_trie
 from nearcast.structures.trie.grow import has_room, insert_sets, room_needed
 from nearcast.structures.trie.nodes import (

@@ -11,9 +11,10 @@ from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.rtree.node_table import token_key, value_of
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
-from nearcast.structures.rtree.token_sets import Chosen, TokenSets
+from nearcast.structures.rtree.term_sets import Chosen, TokenSets
 
 _AHEAD, _NEAR = 8, 4  # places ahead at which memory is asked for; and at which what it says is followed
 _FIRST = 4
@@ -64,7 +65,7 @@ def known_terms(table, terms):
     counts = np.empty(len(terms), np.int64)
     n = 0
     for k in range(len(terms)):
-        counts[k] = find(table, token_key(ROOT, terms[k]))
+        counts[k] = find(table, term_key(ROOT, terms[k]))
         n += counts[k] != ABSENT
     return terms[np.argsort(-counts, kind="mergesort")[:n]]
 
@@ -104,21 +105,15 @@ def visited_nodes(tree, table, held, box, terms, marks):
 def _fetch_set(keys, values, node, terms):
     """Ask for the memory of the first terms in a node's set: a node overlaps with a dozen others, each a cache miss."""
     for k in range(min(len(terms), _FIRST)):
-        slot = home_slot(token_key(node, terms[k]), len(keys) - 1)
+        slot = home_slot(term_key(node, terms[k]), len(keys) - 1)
         prefetch(keys, slot)
         prefetch(values, slot)
 
 
 @kernel
-def overlaps(boxes, k, box):
-    """Whether box k and `box` share a point; without a branch."""
-    return (boxes[k, 0] <= box[2]) & (boxes[k, 2] >= box[0]) & (boxes[k, 1] <= box[3]) & (boxes[k, 3] >= box[1])
-
-
-@kernel
 def _set_shares(keys, values, node, terms):
     for k in range(len(terms)):
-        if value_of(keys, values, token_key(node, terms[k])) != ABSENT:
+        if value_of(keys, values, term_key(node, terms[k])) != ABSENT:
             return True
     return False
 

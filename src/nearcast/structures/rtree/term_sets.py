@@ -15,8 +15,8 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, count_down, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.matching.store import RowArrays
+from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import add_row, is_overfull, leaf_for, split
-from nearcast.structures.rtree.node_table import token_key, with_slots
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, root_is_thin, settle, take_row
 from nearcast.structures.rtree.tree import has_room
@@ -107,7 +107,7 @@ def _count_up(keys, values, node, tokens):
     terms, first, stop = tokens
     mask, added = len(keys) - 1, 0
     for k in range(first, stop):
-        key = token_key(node, terms[k])
+        key = term_key(node, terms[k])
         slot = home_slot(key, mask)
         while values[slot] != ABSENT and keys[slot] != key:
             slot = (slot + 1) & mask
@@ -131,7 +131,7 @@ def _leave(table, size, node, tokens):
     """One row less below a node; return the table's size."""
     terms, first, stop = tokens
     for k in range(first, stop):
-        size -= count_down(table, token_key(node, terms[k]))
+        size -= count_down(table, term_key(node, terms[k]))
     return size
 
 

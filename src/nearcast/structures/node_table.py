@@ -9,7 +9,7 @@ from nearcast.arrays.jit import kernel
 
 
 @kernel
-def token_key(node, token):
+def term_key(node, token):
     return (np.int64(node) << 32) | np.int64(token)
 
 
