@@ -1,4 +1,4 @@
-"""What must hold of quadtrees, and of pivotal tokens on their nodes, at any time, told from its rows alone."""
+"""What must hold of quadtrees, and of pivotal terms on their nodes, at any time, computed from their rows alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from nearcast.arrays.intmap import ABSENT
-from nearcast.indexes.rq_tree.forest import QuadForest
+from nearcast.indexes.rq_tree import QuadForest
 from nearcast.matching.store import RowStore
 from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
@@ -59,7 +59,7 @@ def cells_of(quad: QuadtreeArrays) -> dict[int, Cell]:
 
 
 def walked(quad: QuadtreeArrays, root: int) -> dict[int, Cell]:
-    """The cell of each node below a root, told from its parent's."""
+    """The cell of each node below a root, computed from its parent's."""
     nodes, waiting = quad.nodes, [root]
     cells: dict[int, Cell] = {root: (0, 0, 0)}
     assert nodes.parents[root] == NONE
@@ -174,24 +174,24 @@ def expect_counts(
 
 
 def expect_exact_sets(tree: PivotalQuadtree, cells: dict[int, Cell], lists: dict[int, list[int]]) -> None:
-    """The sets by definition: a leaf's pivotal tokens, a node's are its children's and its own list's; the cover set is
+    """The sets by definition: a leaf's pivotal terms, a node's are its children's and its own list's; the cover set is
     what all four children have.
     """
     quad = tree.arrays
-    own = {node: Counter(int(tree.tokens[row]) for row in rows) for node, rows in lists.items()}
+    own = {node: Counter(int(tree.pivots[row]) for row in rows) for node, rows in lists.items()}
     pivotal: dict[int, set[int]] = {}
     for node in sorted(cells, key=lambda each: -cells[each][0]):
         children = [int(quad.nodes.children[node]) + k for k in range(4)] if quad.nodes.children[node] != NONE else []
         pivotal[node] = set(own[node]).union(*(pivotal[child] for child in children))
-    wanted = {(node, token) for node, tokens in pivotal.items() for token in tokens}
-    held = quad.table.values != ABSENT
+    wanted = {(node, term) for node, terms in pivotal.items() for term in terms}
+    used = quad.table.values != ABSENT
     found = {
         (key >> 32, key & 0xFFFFFFFF): value
-        for key, value in zip(quad.table.keys[held].tolist(), quad.table.values[held].tolist(), strict=True)
+        for key, value in zip(quad.table.keys[used].tolist(), quad.table.values[used].tolist(), strict=True)
     }
     assert set(found) == wanted and quad.size[0] == len(wanted)
-    for (node, token), value in found.items():
+    for (node, term), value in found.items():
         first = int(quad.nodes.children[node])
-        among = sum(token in pivotal[first + k] for k in range(4)) if first != NONE else 0
-        assert value == 8 * own[node][token] + among
+        among = sum(term in pivotal[first + k] for k in range(4)) if first != NONE else 0
+        assert value == 8 * own[node][term] + among
         assert bool(covers(value)) == (among == 4)

@@ -19,7 +19,8 @@ from nearcast.indexes.ap_tree.route import OUT_TOO_SHORT, TREE_TOO_FULL
 from nearcast.matching.sample import few_of
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
-from nearcast.structures.expected_messages import MOST, Expected
+from nearcast.structures.expected_messages import ExpectedMessages as Expected
+MOST=2048
 
 _PATH = 256
 _LOOK = 32  # the tree is looked over for drift whenever one row in so many has changed
