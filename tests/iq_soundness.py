@@ -1,4 +1,4 @@
-"""What must hold of an IQ-tree at any time, told from its rows alone: the cheapest cells, lists that follow."""
+"""What must hold of an IQ-tree at any time, computed from its rows alone: the cheapest cells, lists that follow."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def expect_exact_lists(
 ) -> None:
     """Each list is found by its node and term, and has its rows, sorted, once; no list is empty, no number is lost."""
     table, lists = tree.arrays.table, tree.arrays.lists
-    held = table.values != ABSENT
-    numbers = table.values[held].tolist()
+    used = table.values != ABSENT
+    numbers = table.values[used].tolist()
     found = {}
-    for key, number in zip(table.keys[held].tolist(), numbers, strict=True):
+    for key, number in zip(table.keys[used].tolist(), numbers, strict=True):
         part = slice(int(lists.offsets[number]), int(lists.offsets[number] + lists.counts[number]))
         assert 0 < lists.counts[number] <= lists.rooms[number]
         rows = lists.rows[part].tolist()

@@ -12,16 +12,21 @@ from __future__ import annotations
 
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
+from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.keyword_lists import KeywordLists
-from nearcast.structures.lists_method import ListsMethod
+from nearcast.structures.structure_method import StructureMethod
 
 
-class KeywordFirst(ListsMethod):
+class KeywordFirst(StructureMethod):
     name = "keyword-first"
     paper = "baseline"
     cost_ns = (60.0, 2.2)
     effort_ceiling = 0.1
+    structure: KeywordLists
 
     def __init__(self, store: RowStore, space: Space) -> None:
         super().__init__(store, space)
-        self.lists = KeywordLists(store)
+        self.structure = KeywordLists(store)
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        return self.structure.match(messages)

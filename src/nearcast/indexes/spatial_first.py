@@ -13,16 +13,21 @@ from __future__ import annotations
 
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.structures.lists_method import ListsMethod
+from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.spatial_lists import SpatialLists
+from nearcast.structures.structure_method import StructureMethod
 
 
-class SpatialFirst(ListsMethod):
+class SpatialFirst(StructureMethod):
     name = "spatial-first"
     paper = "baseline"
     cost_ns = (100.0, 3.0)
     effort_ceiling = 0.2
+    structure: SpatialLists
 
     def __init__(self, store: RowStore, space: Space) -> None:
         super().__init__(store, space)
-        self.lists = SpatialLists(store, space)
+        self.structure = SpatialLists(store, space)
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        return self.structure.match(messages)

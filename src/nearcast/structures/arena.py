@@ -1,4 +1,4 @@
-"""What arenas of lists and tables of nodes have in common: numbers that are used again, room to grow, and holes.
+"""Parts shared by arenas of lists and tables of nodes: numbers that are reused, room to grow, holes, and search.
 
 `head` is a small array of counters. Two of its positions count the numbers given so far and the numbers in `free`.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import inline_kernel, kernel
 
 
 @kernel
@@ -36,3 +36,15 @@ def larger_room(count):
 def has_many_holes(end: int, in_use: int) -> bool:
     """Whether more than a third of an arena that ends at `end` is holes, which moved and removed lists left."""
     return end > 1024 and 3 * in_use < 2 * end
+
+
+@inline_kernel
+def first_from(keys, items, low, high, key):
+    """The first position k from `low` to `high` where keys[items[k]] is not below `key`; these keys ascend."""
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[items[middle]] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 
 
 @inline_kernel
@@ -32,3 +32,26 @@ def outward(boxes: np.ndarray) -> np.ndarray:
     np.copyto(low, np.nextafter(low, np.float32(-np.inf)), where=low > boxes[:, :2])
     np.copyto(high, np.nextafter(high, np.float32(np.inf)), where=high < boxes[:, 2:])
     return out
+
+
+@kernel
+def rounded_both_ways(box):
+    """float32[8]: a message's box rounded outward, then rounded inward."""
+    out = np.empty(8, np.float32)
+    round_both_ways(box, out)
+    return out
+
+
+@lean_kernel
+def round_both_ways(box, out):
+    """Write a message's box to out[:4] rounded outward, and to out[4:8] rounded inward."""
+    for side in range(2):
+        out[side], out[side + 4] = rounded_down(box[side]), -rounded_down(-box[side])
+        out[side + 2], out[side + 6] = -rounded_down(-box[side + 2]), rounded_down(box[side + 2])
+
+
+@inline_kernel
+def surely_overlaps(boxes, at, rounded):
+    """Whether boxes[at], rounded outward, overlaps a message rounded both ways by so much that the exact boxes must."""
+    inside = (boxes[at, 0] < rounded[6]) & (boxes[at, 2] > rounded[4])
+    return inside & (boxes[at, 1] < rounded[7]) & (boxes[at, 3] > rounded[5])

@@ -10,7 +10,7 @@ import nearcast.indexes  # noqa: F401  registers every method
 from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
 from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.indexes.rq_tree.forest import QuadForest
+from nearcast.indexes.rq_tree import QuadForest
 from nearcast.matching.checks.cases import Message, Subscription, answers, built, insert, point, remove
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
@@ -22,7 +22,7 @@ DEEP = ["rq-tree tau_num=2", "rq-tree tau_num=1 copies=1 depth=5", "rq-tree tau_
 
 
 def forest_of(matcher: Matcher) -> QuadForest:
-    return matcher.method.forest  # type: ignore[attr-defined, no-any-return]
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
 def expect_sound_method(matcher: Matcher) -> None:

@@ -36,7 +36,7 @@ DEEP = ["trie-qd tau_num=2", "trie-qd tau_num=1 copies=1 depth=5", "trie-qd tau_
 
 
 def sets_of(matcher: Matcher) -> SetQuads:
-    return matcher.method.sets  # type: ignore[attr-defined, no-any-return]
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
 def expect_sound_method(matcher: Matcher) -> None:
@@ -58,7 +58,7 @@ def expect_sound_method(matcher: Matcher) -> None:
 
 
 def expect_each_set_in_one_place(sets: SetQuads, listed: list[list[int]]) -> dict[int, list[int]]:
-    """All rows of a token set are in the trie, or of one number; return the rows of each number."""
+    """All rows of a term set are in the trie, or of one number; return the rows of each number."""
     tau_num = sets._options.tau_num
     numbers: dict[int, list[int]] = {}
     for own in listed:
@@ -127,7 +127,7 @@ def test_numbers_and_roots_of_sets_are_used_again() -> None:
     expect_sound_method(matcher)
 
 
-def test_a_long_set_is_asked_at_the_message_s_place_alone() -> None:
+def test_a_long_set_is_searched_at_the_message_s_place_alone() -> None:
     n = 500 if JIT_DISABLED else 5000
     rng = np.random.default_rng(1)
     low = rng.random((n, 2))

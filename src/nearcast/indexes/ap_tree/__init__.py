@@ -26,7 +26,7 @@ from nearcast.indexes.ap_tree.division import Settings
 from nearcast.indexes.ap_tree.nodes import K_NODE, LEAF, S_NODE
 from nearcast.indexes.ap_tree.search import match_tree
 from nearcast.indexes.ap_tree.single import PointMatcher
-from nearcast.indexes.ap_tree.tree import TreeKeeper
+from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
@@ -57,7 +57,7 @@ class ApTree(Method):
         rebuild: bool = True,
     ) -> None:
         super().__init__(store, space)
-        self.keeper = TreeKeeper(store, space, Settings(f, theta_p, partition, priority, copies, theta_kl, rebuild))
+        self.keeper = ApTreeStore(store, space, Settings(f, theta_p, partition, priority, copies, theta_kl, rebuild))
         if not rebuild:
             self.rebuild_growth = math.inf  # of this one: it keeps its first division for ever
         self._spare: list[tuple[np.ndarray, np.ndarray]] = []  # zeroed bits, one pair for each thread at work

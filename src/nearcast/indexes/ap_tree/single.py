@@ -11,7 +11,7 @@ from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.pointers import pointers_to
 from nearcast.indexes.ap_tree.nodes import Shape
 from nearcast.indexes.ap_tree.search import match_tree
-from nearcast.indexes.ap_tree.tree import TreeKeeper
+from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
 from nearcast.structures.row_pointers import FIRST_OWN, store_arrays
@@ -64,7 +64,7 @@ class PackedArguments(NamedTuple):
     arrays: tuple[np.ndarray, ...]  # what the pointers point to: keeps the memory alive
 
 
-def _packed(keeper: TreeKeeper, store: RowStore) -> PackedArguments:
+def _packed(keeper: ApTreeStore, store: RowStore) -> PackedArguments:
     bits = np.zeros((keeper.ranks.count >> 6) + 1, np.uint64)
     arrays = (*store_arrays(store), keeper.ranks.by_term, bits, *keeper.tree.shape)
     return PackedArguments(store.arrays, pointers_to(arrays), arrays)
@@ -80,7 +80,7 @@ class PointMatcher(threading.local):
     arguments: PackedArguments | None = None
 
     def match(
-        self, keeper: TreeKeeper, store: RowStore, terms: np.ndarray, x: float, y: float
+        self, keeper: ApTreeStore, store: RowStore, terms: np.ndarray, x: float, y: float
     ) -> tuple[np.ndarray, int, int]:
         """The owners of the rows that match, unordered; nodes visited; entries compared."""
         arguments = self.arguments
