@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from nearcast.ingest import part as ingest
-from nearcast.ingest.part import Job, PartCounts
+from nearcast.ingest import ingest_part as ingest
+from nearcast.ingest.ingest_part import Job, PartCounts
 from nearcast.ingest.sources import Part
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from nearcast.sharding.match_shards import match_everything
 from nearcast.sharding.sharded_index import Sharded, shard_index
-from nearcast.sharding.worker import match_everything
 
 SCHEMA = "process long, resident long, proportional long"
 

@@ -14,8 +14,8 @@ import pytest
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
+from nearcast.sharding.match_shards import match_everything
 from nearcast.sharding.sharded_index import open_sharded
-from nearcast.sharding.worker import match_everything
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from spark import shared_pages

@@ -18,7 +18,7 @@ from redis.retry import Retry
 
 from nearcast.errors import InvalidInput
 from nearcast.ingest.broker_values import encoded
-from nearcast.sharding.live.committed_table import read_stream_rejects
+from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.runtime.failures import patiently
 from nearcast.spark.streaming.redis_source import RedisReader, split

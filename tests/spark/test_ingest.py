@@ -18,12 +18,12 @@ import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.ingest import part as ingest_part_module
-from nearcast.ingest.part import Job, ingest_part
+from nearcast.ingest import ingest_part as ingest_part_module
+from nearcast.ingest.ingest_part import Job, ingest_part
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
 from nearcast.spark.batch.ingest import IngestOptions, _understood, ingest, read_counts
-from nearcast.spark.batch.repeated_ids import drop_rows
+from nearcast.spark.batch.ingest_duplicate_ids import drop_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary

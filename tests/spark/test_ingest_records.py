@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from nearcast.errors import InvalidInput
 from nearcast.ingest import csv_records, lines
 from nearcast.ingest.csv_records import CsvDialect, csv_blocks
+from nearcast.ingest.ingest_part import reason_kind
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.lines import survey
 from nearcast.ingest.mapping import Columns, resolved
 from nearcast.ingest.parquet_records import parquet_blocks
-from nearcast.ingest.part import reason_kind
 from nearcast.ingest.records import Block, BrokenFile
 from nearcast.ingest.sources import Source, Split, find_sources, ranges_of, row_group_splits
 

@@ -16,13 +16,13 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.geo.space import LONLAT
+from nearcast.sharding.match_shards import match_everything
 from nearcast.sharding.planning.keyword_placement import shards_for
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, code_of_span, file_words
 from nearcast.sharding.routing.router import Router, hashes_of
 from nearcast.sharding.sharded_index import index_weights, open_sharded
 from nearcast.sharding.weights import given_weights
-from nearcast.sharding.worker import match_everything
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.runtime.one_process import OneProcess

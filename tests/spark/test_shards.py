@@ -18,12 +18,12 @@ from nearcast.engine.index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
+from nearcast.sharding.match_shards import match_everything, match_table, route_table
 from nearcast.sharding.planning.cuts import best_cut
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import first_common
 from nearcast.sharding.routing.router import Router
 from nearcast.sharding.sharded_index import forget_old, open_sharded
-from nearcast.sharding.worker import match_everything, match_table, route_table
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.runtime.one_process import OneProcess

@@ -12,8 +12,8 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.planning.division import MOST_ADDED, MOST_COPIES
 from nearcast.sharding.planning.plan import make_router
+from nearcast.sharding.planning.text_division import MOST_ADDED, MOST_COPIES
 from nearcast.tables import Dialect
 from spark.balance import FILES, MOST_UNEVEN, N_MESSAGES, reach_of, read_real, shuffled, work_of
 from spark.drawn_tables import drawn

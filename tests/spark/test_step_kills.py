@@ -18,8 +18,8 @@ import pytest
 
 import nearcast as nc
 from nearcast.errors import NearcastError
+from nearcast.sharding.match_shards import match_everything
 from nearcast.sharding.sharded_index import Sharded, open_sharded
-from nearcast.sharding.worker import match_everything
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
 from nearcast.spark.runtime.failures import plain_failures
@@ -132,7 +132,7 @@ def killed_child(folder: Path) -> bool:
     )
 
 
-BETWEEN = ("nearcast.ingest.folders", "NewFolder.publish", 2)
+BETWEEN = ("nearcast.ingest.output_folder", "NewFolder.publish", 2)
 
 
 @pytest.mark.parametrize("killed", [killed_child, pytest.param(killed_driver, marks=pytest.mark.slow)])

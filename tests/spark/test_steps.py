@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
-from nearcast.spark.pipeline.pipeline import Raw, stages
 from nearcast.spark.pipeline.pipeline_file import read_pipeline
+from nearcast.spark.pipeline.stages import Raw, stages
 from nearcast.spark.pipeline.steps import Done, Step, files_of, record_of, run_step
 from nearcast.spark.runtime.failures import plain, plain_failures
 

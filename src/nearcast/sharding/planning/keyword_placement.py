@@ -14,7 +14,7 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import take
 from nearcast.sharding.planning.loads import shard_loads
-from nearcast.sharding.planning.sample import Sampled
+from nearcast.sharding.planning.workload_sample import Sampled
 from nearcast.sharding.routing.areas import mixed
 from nearcast.sharding.routing.keyword_shards import MOST_SHARDS, SPREAD_OVER_ALL, code_of_span, file_words
 from nearcast.sharding.routing.router import Router

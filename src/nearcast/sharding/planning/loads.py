@@ -8,7 +8,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.sharding.planning.costs import MATCH_NS
-from nearcast.sharding.planning.sample import Sampled
+from nearcast.sharding.planning.workload_sample import Sampled
 from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, shards_of_word
 from nearcast.sharding.routing.router import Router, distinct_keys, hashes_of_terms
 from nearcast.sharding.routing.visits import Messages

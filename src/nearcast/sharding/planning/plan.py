@@ -19,11 +19,11 @@ from nearcast.matching.matcher import Matcher
 from nearcast.model import NO_TIME, MessageBatch, RankBatch, RowBatch
 from nearcast.sharding.normalise import serving
 from nearcast.sharding.planning.cuts import Cut, best_cut
-from nearcast.sharding.planning.division import divided_leaves, most_leaves, placed, rows_over
 from nearcast.sharding.planning.keyword_placement import with_words
 from nearcast.sharding.planning.keyword_routing import worded_rows
 from nearcast.sharding.planning.loads import homes, shard_loads
-from nearcast.sharding.planning.sample import Sampled
+from nearcast.sharding.planning.text_division import divided_leaves, most_leaves, placed, rows_over
+from nearcast.sharding.planning.workload_sample import Sampled
 from nearcast.sharding.routing.areas import LEAF, Areas
 from nearcast.sharding.routing.rank_routes import ALWAYS, needed
 from nearcast.sharding.routing.router import Router, hashes_of_terms

@@ -22,7 +22,7 @@ from nearcast.ingest.row_groups import Piece, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import plain_ids
 from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, Parcel, shipped, unpacked
 from nearcast.spark.batch.ingest import read_counts
-from nearcast.spark.batch.repeated_ids import repeat_reason
+from nearcast.spark.batch.ingest_duplicate_ids import repeat_reason
 from nearcast.tables.faults import Faults
 
 if TYPE_CHECKING:

@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.ingest.clean import Rules, clean_schema
-from nearcast.ingest.folders import NewFolder
+from nearcast.ingest.ingest_part import Job, PartCounts, ingest_part, reason_kind
 from nearcast.ingest.mapping import Kind, resolved
-from nearcast.ingest.part import Job, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.row_groups import parquet_files
 from nearcast.ingest.sources import Part, Source, find_sources
-from nearcast.spark.batch.ingest_plan import Writing, check_mapping, names_seen, plan_parts
-from nearcast.spark.batch.repeated_ids import repeat_reason, take_out_repeats
+from nearcast.ingest.validate import Rules, clean_schema
+from nearcast.spark.batch.ingest_duplicate_ids import repeat_reason, take_out_repeats
+from nearcast.spark.batch.ingest_parts import Writing, check_mapping, names_seen, plan_parts
 from nearcast.text.analyser import Analyser
 
 if TYPE_CHECKING:

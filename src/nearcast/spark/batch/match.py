@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import pieces_of
+from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import Sharded, open_sharded
-from nearcast.sharding.worker import MESSAGE_COLUMNS
 from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, from_bytes
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.batch.match_task import TOLD_SCHEMA, MatchJob, match_pieces, match_shards, route_pieces

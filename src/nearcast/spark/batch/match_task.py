@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.sharding.match_shards import id_order, match_all, match_parts, route_table
 from nearcast.sharding.sharded_index import Sharded
-from nearcast.sharding.worker import id_order, match_all, match_parts, route_table
 from nearcast.spark.batch.arrow_payload import Parcel, as_bytes, shipped, unpacked
 from nearcast.spark.batch.duplicate_ids import Part, Source, numbered
 from nearcast.tables import REJECTS_SCHEMA

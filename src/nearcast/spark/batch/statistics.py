@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.ingest.folders import spark_path
+from nearcast.ingest.output_folder import spark_path
 from nearcast.ingest.row_groups import Piece
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.batch.vocabulary import (

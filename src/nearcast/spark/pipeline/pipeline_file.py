@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.pipeline.pipeline import Pipeline, Raw
+from nearcast.spark.pipeline.stages import Pipeline, Raw
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearcast.errors import NearcastError
-from nearcast.spark.pipeline.pipeline import Pipeline, Stage
+from nearcast.spark.pipeline.stages import Pipeline, Stage
 from nearcast.spark.pipeline.steps import Step, files_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nearcast.errors import MissingPart
 from nearcast.spark.runtime.gateway import start_java
 from nearcast.spark.runtime.java import find_java
-from nearcast.spark.runtime.shipped_package import package_as_zip
+from nearcast.spark.runtime.package_zip import package_as_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

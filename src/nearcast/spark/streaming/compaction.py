@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
-from nearcast.sharding.live.batch_inputs import PlanBook
+from nearcast.sharding.live.checkpoint import PlanBook
 from nearcast.sharding.live.delta import Delta, is_among
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, serving, tidy_subscriptions
 from nearcast.sharding.sharded_index import Sharded, index_weights

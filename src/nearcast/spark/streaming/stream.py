@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.batch_inputs import PlanBook
-from nearcast.sharding.live.committed_table import Committed
+from nearcast.sharding.live.checkpoint import PlanBook
+from nearcast.sharding.live.stream_output import Committed
 from nearcast.spark.runtime.failures import is_of_spark, patiently, plain_failures
 from nearcast.spark.streaming.broker import Sink, is_values, open_source, sink_of
 from nearcast.spark.streaming.compaction import Compactor
-from nearcast.spark.streaming.index_versions import Planner
+from nearcast.spark.streaming.input_chooser import Planner
 from nearcast.spark.streaming.task import PARTS_SQL, Job, deliver_files, deliver_values
 
 if TYPE_CHECKING:

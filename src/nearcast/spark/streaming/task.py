@@ -22,6 +22,7 @@ from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.ingest.broker_values import decoded
 from nearcast.matching.rank_method import find_rank_method
 from nearcast.sharding.live.delta import is_among, open_delta
+from nearcast.sharding.match_shards import match_everything
 from nearcast.sharding.normalise import (
     MESSAGES_SCHEMA,
     REJECTS_SCHEMA,
@@ -31,7 +32,6 @@ from nearcast.sharding.normalise import (
     whole_file_reject,
 )
 from nearcast.sharding.sharded_index import Sharded, index_weights, shard_router
-from nearcast.sharding.worker import match_everything
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: what they match is held in memory

@@ -9,7 +9,7 @@ import numpy as np
 from nearcast.arrays.intmap import IntMap
 from nearcast.model import RowBatch
 from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS
-from nearcast.sharding.planning.sample import Sampled
+from nearcast.sharding.planning.workload_sample import Sampled
 from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mixed
 from nearcast.sharding.routing.router import Router, hashes_of_terms
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.batch_inputs import Plan
+from nearcast.sharding.live.checkpoint import Plan
 from nearcast.sharding.normalise import REJECTS_SCHEMA
 from nearcast.tables import RANKED_SCHEMA, write_table
 

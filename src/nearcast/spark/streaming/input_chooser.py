@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from nearcast.errors import CorruptFile
-from nearcast.sharding.live.batch_inputs import Plan, PlanBook
 from nearcast.sharding.live.changes import Changes, find_change_files, joined, read_change_files
+from nearcast.sharding.live.checkpoint import Plan, PlanBook
 from nearcast.sharding.live.delta import NO_DELTA, Delta, applied, load_delta, save_delta, since
 from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.streaming.compaction import Compactor

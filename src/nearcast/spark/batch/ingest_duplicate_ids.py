@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.ingest.folders import spark_path
-from nearcast.ingest.part import REJECTED_SCHEMA, Job, WholeFile, part_file
+from nearcast.ingest.ingest_part import REJECTED_SCHEMA, Job, WholeFile, part_file
+from nearcast.ingest.output_folder import spark_path
 from nearcast.ingest.records import shown
 
 if TYPE_CHECKING:

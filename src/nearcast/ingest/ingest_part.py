@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.ingest.clean import Cleaned, Rules, clean, clean_schema
 from nearcast.ingest.csv_records import CsvDialect, csv_blocks
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.parquet_records import parquet_blocks
 from nearcast.ingest.records import Block, BrokenFile, Fault
 from nearcast.ingest.sources import Part, Split, delimiter_of
+from nearcast.ingest.validate import Cleaned, Rules, clean, clean_schema
 
 REJECTED_SCHEMA = pa.schema(
     [
