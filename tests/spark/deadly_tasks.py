@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from nearcast.ingest import ingest_part as ingest
-from nearcast.ingest.ingest_part import Job, PartCounts
+from nearcast.ingest.ingest_part import IngestJob, PartCounts
 from nearcast.ingest.sources import Part
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob
@@ -67,7 +67,7 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def ingest_part(deaths: Deaths, part: Part, job: Job) -> PartCounts:
+def ingest_part(deaths: Deaths, part: Part, job: IngestJob) -> PartCounts:
     """Die with all files of this part written."""
     counts = ingest.ingest_part(part, job)
     if _is_first(Path(deaths.folder) / deaths.kind):

@@ -19,7 +19,7 @@ from nearcast.ingest.csv_records import CsvDialect, csv_blocks
 from nearcast.ingest.ingest_part import reason_kind
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.lines import survey
-from nearcast.ingest.mapping import Columns, resolved
+from nearcast.ingest.mapping import Columns, resolve_columns
 from nearcast.ingest.parquet_records import parquet_blocks
 from nearcast.ingest.records import Block, BrokenFile
 from nearcast.ingest.sources import Source, Split, find_sources, ranges_of, row_group_splits
@@ -286,7 +286,7 @@ def test_sources_are_found_in_folders_and_patterns_once_and_in_order(tmp_path: P
 
 def test_the_mapping_takes_what_is_named_and_completes_what_is_not() -> None:
     there = ["id", "title", "body", "lon", "lat", "xmin", "ymin", "xmax", "ymax", "time"]
-    columns = resolved("messages", {"text": "title+body", "x": "lon", "lat": "lat"}, there)
+    columns = resolve_columns("messages", {"text": "title+body", "x": "lon", "lat": "lat"}, there)
     assert columns.sources == {
         "id": ("id",),
         "text": ("title", "body"),
@@ -294,14 +294,17 @@ def test_the_mapping_takes_what_is_named_and_completes_what_is_not() -> None:
         "y": ("lat",),
         "time": ("time",),
     }
-    boxes = resolved("messages", {"text": "body"}, there)
+    boxes = resolve_columns("messages", {"text": "body"}, there)
     assert "xmin" in boxes.sources and "x" not in boxes.sources
     for mapping, reason in (({}, "need words"), ({"text": "body", "words": "x"}, "no column 'words'")):
         with pytest.raises(InvalidInput, match=reason):
-            resolved("messages", mapping, there)
+            resolve_columns("messages", mapping, there)
     with pytest.raises(InvalidInput, match="need ids"):
-        resolved("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"])
-    assert "id" not in resolved("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"], make_ids=True).sources
+        resolve_columns("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"])
+    assert (
+        "id"
+        not in resolve_columns("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"], make_ids=True).sources
+    )
 
 
 def test_reasons_of_a_kind_are_counted_together() -> None:

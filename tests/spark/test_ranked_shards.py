@@ -16,7 +16,7 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput, UnsupportedKind
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.match_shards import match_everything
+from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.planning.keyword_placement import shards_for
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, code_of_span, file_words
@@ -188,7 +188,7 @@ def test_both_layouts_equal_the_library_bit_for_bit(
     )
     wanted = nc.build_index(subscriptions, "rt++-tree", weights).match(messages)
     assert wanted["score"].null_count and wanted["score"].null_count < wanted.num_rows
-    assert match_everything(sharded, messages).equals(wanted)
+    assert match_all_shards(sharded, messages).equals(wanted)
     assert sharded.n_ranked == subscriptions["kind"].to_pylist().count("rank")
     for layout in ("replicated", "sharded"):
         out = str(tmp_path / layout)
@@ -237,7 +237,7 @@ def test_a_vocabulary_gives_weights_also_from_its_file(tmp_path: Path) -> None:
     wanted = nc.build_index(table, weights=vocabulary).match(messages)
     for given_as in (vocabulary, str(tmp_path / "vocabulary")):
         sharded = build_sharded(OneProcess(), path, str(tmp_path / "index"), shards=2, weights=given_as)
-        assert match_everything(sharded, messages).equals(wanted)
+        assert match_all_shards(sharded, messages).equals(wanted)
 
 
 def test_what_cannot_be_ranked_is_said_before_anything_is_published(tmp_path: Path) -> None:

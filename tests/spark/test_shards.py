@@ -18,7 +18,7 @@ from nearcast.engine.index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
-from nearcast.sharding.match_shards import match_everything, match_table, route_table
+from nearcast.sharding.match_shards import match_all_shards, match_one_shard, route_table
 from nearcast.sharding.planning.cuts import best_cut
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import first_common
@@ -224,9 +224,9 @@ def test_shards_tell_each_pair_of_the_library_once(tmp_path: Path, n_shards: int
     sharded = build_sharded(
         OneProcess(), paths[0], str(tmp_path / "index"), shards=n_shards, messages=paths[1], method="pyramid"
     )
-    assert match_everything(sharded, messages).equals(wanted)
+    assert match_all_shards(sharded, messages).equals(wanted)
     parts, rejects = route_table(sharded, messages)
-    told = pa.concat_tables([match_table(sharded, shard, part) for shard, part in parts.items()])
+    told = pa.concat_tables([match_one_shard(sharded, shard, part) for shard, part in parts.items()])
     assert not len(rejects)
     assert told.sort_by([("message", "ascending"), ("subscription", "ascending")]).equals(wanted)
     for layout in ("replicated", "sharded"):

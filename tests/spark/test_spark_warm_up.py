@@ -18,8 +18,14 @@ from nearcast.spark.batch.warm_up import warm_up_pipeline
 @pytest.mark.skipif(JIT_DISABLED, reason="there is nothing to compile")
 def test_every_kernel_of_the_pipeline_has_been_called() -> None:
     warm_up_pipeline()
-    called = [areas.hash_tokens, areas.rarest_keys, areas.assign_rows, visits.route_messages, copies.tells]
-    called += [merging._sort_where_several, merging._sort_scored, rank_routes.find_needed]
-    called += [word_codes.file_by_words, word_codes.file_words, word_plan.place_words, loads.add_looks]
+    called = [
+        areas.hash_tokens,
+        areas.rarest_keys,
+        areas.assign_rows,
+        visits.route_messages,
+        copies.mark_reported_pairs,
+    ]
+    called += [merging._sort_where_several, merging._sort_scored, rank_routes.find_required_keywords]
+    called += [word_codes.file_by_words, word_codes.file_words, word_plan.place_costly_keywords, loads.add_looks]
     called += [worded.expect_matches]
     assert all(kernel.signatures for kernel in called)

@@ -42,7 +42,7 @@ class _Fault(NamedTuple):
     record: str | None
 
 
-def decoded(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
+def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     """(messages with the column `entry`, rejects) of the columns `entry` and `value`."""
     records: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
@@ -56,7 +56,7 @@ def decoded(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], REJECTS_SCHEMA)
 
 
-def encoded(messages: pa.Table) -> bytes:
+def encode_messages(messages: pa.Table) -> bytes:
     """A table of messages as one Arrow value."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, messages.schema) as out:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from nearcast.ingest.lines import OPEN_QUOTE, Lines, text_lines
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import Block, BrokenFile, Fault, all_faulty, shown
+from nearcast.ingest.records import Block, BrokenFile, Fault, printable, reject_all_rows
 from nearcast.ingest.sources import Split
 
 MOST_JOINED = 1000  # lines of one record
@@ -69,7 +69,7 @@ def _names(text: str, delimiter: str) -> tuple[str, ...]:
 def csv_blocks(split: Split, columns: Columns, dialect: CsvDialect) -> Iterator[Block]:
     """The records of a split. Those of a file whose header lacks a column that is needed are all faults."""
     header = csv_header(split.path, dialect)
-    lacking = columns.lacking(header.names)
+    missing_column = columns.missing_column(header.names)
     texts: list[str] = []
     positions: list[int] = []
     for lines in text_lines(split, dialect.encoding):
@@ -77,7 +77,7 @@ def csv_blocks(split: Split, columns: Columns, dialect: CsvDialect) -> Iterator[
         parsed = _parsed(texts, positions, (len(header.names), dialect.delimiter, lines.is_last))
         texts, positions = texts[parsed.n_used :], positions[parsed.n_used :]
         block = _block(parsed, lines, header, columns)
-        yield block if lacking is None else all_faulty(block, lacking[1], lacking[0])
+        yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])
 
 
 def _parsed(texts: list[str], positions: list[int], how: tuple[int, str, bool]) -> _Parsed:
@@ -105,7 +105,7 @@ def _walked(texts: list[str], positions: list[int], how: tuple[int, str, bool]) 
         if n_lines > 1 and (error or len(row) != width):
             n_lines, error = 1, OPEN_QUOTE
         if error:
-            faults.append(Fault(positions[at], None, _told(error), shown(texts[at])))
+            faults.append(Fault(positions[at], None, _told(error), printable(texts[at])))
         else:
             rows.append(row)
             kept.append(positions[at])
@@ -146,7 +146,7 @@ def _block(parsed: _Parsed, lines: Lines, header: Header, columns: Columns) -> B
     width = len(header.names)
     if any(len(row) != width for row in rows):
         faults = faults + [
-            Fault(position, None, _width_reason(row, width), shown(",".join(row)))
+            Fault(position, None, _width_reason(row, width), printable(",".join(row)))
             for row, position in zip(rows, positions, strict=True)
             if len(row) != width
         ]
@@ -168,11 +168,11 @@ def _table(rows: list[list[str]], names: tuple[str, ...], columns: Columns) -> p
     for target, sources in columns.sources.items():
         there = [pa.array(cells[names.index(name)], pa.string()) for name in sources if name in names]
         there = [pc.if_else(pc.equal(values, ""), None, values) for values in there]
-        made[target] = joined(there, len(rows))
+        made[target] = join_texts(there, len(rows))
     return pa.table(made)
 
 
-def joined(values: list[pa.Array], n_rows: int) -> pa.Array:
+def join_texts(values: list[pa.Array], n_rows: int) -> pa.Array:
     """Texts side by side become one, with a space between; nulls are passed over."""
     if not values:
         return pa.nulls(n_rows, pa.string())

@@ -22,7 +22,7 @@ from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.parquet_records import parquet_blocks
 from nearcast.ingest.records import Block, BrokenFile, Fault
 from nearcast.ingest.sources import Part, Split, delimiter_of
-from nearcast.ingest.validate import Cleaned, Rules, clean, clean_schema
+from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
 
 REJECTED_SCHEMA = pa.schema(
     [
@@ -51,10 +51,10 @@ MADE_ID_SHIFT = 40
 """A made id is (number of the file << 40) + line or row: unique, and the same at each run over the same files."""
 
 
-class Job(NamedTuple):
+class IngestJob(NamedTuple):
     """What all parts share. Small: it travels to workers with each task."""
 
-    rules: Rules
+    rules: IngestRules
     delimiter: str | None
     encoding: str
     header: tuple[str, ...] | None
@@ -78,17 +78,17 @@ def part_file(folder: str, part: int, suffix: str = "") -> str:
     return os.path.join(folder, f"part-{part:05d}{suffix}.parquet")
 
 
-def ingest_part(part: Part, job: Job) -> PartCounts:
+def ingest_part(part: Part, job: IngestJob) -> PartCounts:
     """Read, judge and write one part."""
     reasons: Counter[str] = Counter()
     n_read = n_accepted = n_rejected = n_before = 0
     with (
-        WholeFile(part_file(job.accepted, part.number), clean_schema(job.rules.columns)) as accepted,
-        WholeFile(part_file(job.rejects, part.number), REJECTED_SCHEMA) as rejected,
-        WholeFile(part_file(job.seen, part.number), SEEN_SCHEMA) as seen,
+        AtomicParquetFile(part_file(job.accepted, part.number), table_schema(job.rules.columns)) as accepted,
+        AtomicParquetFile(part_file(job.rejects, part.number), REJECTED_SCHEMA) as rejected,
+        AtomicParquetFile(part_file(job.seen, part.number), SEEN_SCHEMA) as seen,
     ):
         for split, block in _blocks(part, job):
-            cleaned = clean(_with_ids(block, split, job), job.rules)
+            cleaned = validate_records(_with_ids(block, split, job), job.rules)
             faults = [*block.faults, *_rejects(cleaned, block)]
             seen.write(_seen(cleaned, block, split, part.number, n_before, n_accepted))
             accepted.write(cleaned.accepted)
@@ -101,7 +101,7 @@ def ingest_part(part: Part, job: Job) -> PartCounts:
     return PartCounts(part.number, n_read, n_accepted, n_rejected, dict(reasons))
 
 
-def _blocks(part: Part, job: Job) -> Iterator[tuple[Split, Block]]:
+def _blocks(part: Part, job: IngestJob) -> Iterator[tuple[Split, Block]]:
     """A file that breaks is one more record, which is a fault: it is told, and the job goes on."""
     for split in part.splits:
         position = split.first_position
@@ -115,7 +115,7 @@ def _blocks(part: Part, job: Job) -> Iterator[tuple[Split, Block]]:
             yield split, Block(nothing, np.empty(0, np.int64), [fault], 1)
 
 
-def _reader(split: Split, job: Job) -> Iterator[Block]:
+def _reader(split: Split, job: IngestJob) -> Iterator[Block]:
     columns = job.rules.columns
     if split.format == "parquet":
         return parquet_blocks(split, columns)
@@ -124,13 +124,13 @@ def _reader(split: Split, job: Job) -> Iterator[Block]:
     return csv_blocks(split, columns, CsvDialect(delimiter_of(split.path, job.delimiter), job.encoding, job.header))
 
 
-def _with_ids(block: Block, split: Split, job: Job) -> pa.Table:
+def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:
     if not job.make_ids:
         return block.table
     return block.table.add_column(0, "id", pa.array((split.source << MADE_ID_SHIFT) + block.positions))
 
 
-def _rejects(cleaned: Cleaned, block: Block) -> list[Fault]:
+def _rejects(cleaned: Validated, block: Block) -> list[Fault]:
     return [Fault(int(block.positions[row]), column, reason, record) for row, column, reason, record in cleaned.rejects]
 
 
@@ -140,7 +140,7 @@ def rejects_table(source: str, faults: list[Fault]) -> pa.Table:
     return pa.table([[source] * len(faults), position, column, reason, record], schema=REJECTED_SCHEMA)
 
 
-def _seen(cleaned: Cleaned, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:
+def _seen(cleaned: Validated, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:
     """All ids that were read, also those of records that are bad for another reason: so the library has it too."""
     n = block.table.num_rows
     rows = np.full(n, -1)
@@ -165,7 +165,7 @@ def reason_kind(column: str | None, reason: str) -> str:
     return f"{column}: {kind}" if column else kind
 
 
-class WholeFile:
+class AtomicParquetFile:
     """A Parquet file that appears under its name when it is whole."""
 
     def __init__(self, path: str, schema: pa.Schema) -> None:
@@ -177,7 +177,7 @@ class WholeFile:
         if table.num_rows:
             self._writer.write_table(table)
 
-    def __enter__(self) -> WholeFile:
+    def __enter__(self) -> AtomicParquetFile:
         return self
 
     def __exit__(self, kind: Any, *_: Any) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.csv_records import joined
+from nearcast.ingest.csv_records import join_texts
 from nearcast.ingest.lines import text_lines
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import Block, Fault, shown
+from nearcast.ingest.records import Block, Fault, printable
 from nearcast.ingest.sources import Split
 
 _LIST = pa.list_(pa.string())
@@ -48,7 +48,7 @@ def json_blocks(split: Split, columns: Columns, encoding: str) -> Iterator[Block
                 rows.append(row)
                 positions.append(position)
             else:
-                faults.append(Fault(position, fault[0], fault[1], shown(text)))
+                faults.append(Fault(position, fault[0], fault[1], printable(text)))
         yield Block(_table(rows, columns), np.array(positions, np.int64), faults, lines.n_read)
 
 
@@ -122,7 +122,7 @@ def _table(rows: list[list[Any]], columns: Columns) -> pa.Table:
         there = cells[at : at + len(sources)]
         at += len(sources)
         values = [_tokens(cell) if target == "tokens" else pa.array(cell, pa.string()) for cell in there]
-        made[target] = joined(values, len(rows))
+        made[target] = join_texts(values, len(rows))
     return pa.table(made)
 
 

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, NamedTuple, cast
 
-from nearcast.ingest.records import BrokenFile, Fault, shown
+from nearcast.ingest.records import BrokenFile, Fault, printable
 from nearcast.ingest.sources import Split
 
 BLOCK_BYTES = 1 << 22
@@ -100,13 +100,13 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
     for position, line in zip(positions, raw.split(b"\n"), strict=True):
         try:
             if len(line) > LONGEST_LINE:
-                faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", shown(line)))
+                faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", printable(line)))
                 continue
             texts.append(line.decode(encoding))
             kept.append(position)
         except UnicodeDecodeError as error:
             reason = f"the line is not {encoding}: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
-            faults.append(Fault(position, None, reason, shown(line)))
+            faults.append(Fault(position, None, reason, printable(line)))
     return Lines(_unended(texts), kept, faults, n_read, False)
 
 

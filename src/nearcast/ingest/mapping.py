@@ -40,7 +40,7 @@ class Columns(NamedTuple):
         """The raw columns of which a record must have one, if only with nothing in it."""
         return [name for target in _WORDS[self.kind] for name in self.sources.get(target, ())]
 
-    def lacking(self, there: Sequence[str]) -> tuple[str, str] | None:
+    def missing_column(self, there: Sequence[str]) -> tuple[str, str] | None:
         """(column, reason) where a file with these columns cannot serve, else None."""
         listed = ", ".join(there) or "none"
         for target in self.targets:
@@ -54,7 +54,7 @@ class Columns(NamedTuple):
         return None
 
 
-def resolved(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_ids: bool = False) -> Columns:
+def resolve_columns(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_ids: bool = False) -> Columns:
     """The mapping, with columns that already bear a name of the contract added, where nothing else gives them.
 
     `there` are the names seen in some of the files. A mapping of one place, or of the words, keeps all of its

@@ -35,18 +35,18 @@ class Block(NamedTuple):
     n_read: int
 
 
-def shown(record: str | bytes) -> str:
+def printable(record: str | bytes) -> str:
     """A broken record as text that fits a table: bytes that are no UTF-8 are escaped, the rest of a giant is cut."""
     if isinstance(record, bytes):
         return record[: 4 * MOST_SHOWN].decode("utf-8", "backslashreplace")[:MOST_SHOWN]
     return record[:MOST_SHOWN].encode("utf-8", "backslashreplace").decode()
 
 
-def all_faulty(block: Block, reason: str, column: str | None = None) -> Block:
+def reject_all_rows(block: Block, reason: str, column: str | None = None) -> Block:
     """The block with every row of it a fault: its file lacks something that each of them needs."""
     records = [str(record) for record in block.table.to_pylist()]
     faults = [
-        Fault(int(position), column, reason, shown(record))
+        Fault(int(position), column, reason, printable(record))
         for position, record in zip(block.positions, records, strict=True)
     ]
     return Block(block.table.slice(0, 0), block.positions[:0], block.faults + faults, block.n_read)

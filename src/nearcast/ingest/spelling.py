@@ -10,7 +10,7 @@ _WHOLE = ("id", "k")
 _TIMES = ("time", "expires")
 
 
-def respelt(table: pa.Table) -> pa.Table:
+def normalise_spelling(table: pa.Table) -> pa.Table:
     """Outer white space goes; 7.0 is the whole number 7; a time without a zone is UTC, a day begins at midnight."""
     for at, name in enumerate(table.column_names):
         kind = table.schema.field(at).type

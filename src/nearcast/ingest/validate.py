@@ -11,8 +11,8 @@ import pyarrow as pa
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import shown
-from nearcast.ingest.spelling import respelt
+from nearcast.ingest.records import printable
+from nearcast.ingest.spelling import normalise_spelling
 from nearcast.model import NEVER, NO_TIME
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import cast, ids_of, times_of, tokens_of
@@ -36,7 +36,7 @@ _TYPES = {
 }
 
 
-class Rules(NamedTuple):
+class IngestRules(NamedTuple):
     """By what a raw record is judged. Small: it travels to workers with each task."""
 
     columns: Columns
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
         return Dialect(Analyser.from_header(self.analyser), Space.of(self.space), "skip")
 
 
-class Cleaned(NamedTuple):
+class Validated(NamedTuple):
     accepted: pa.Table  # of `clean_schema`
     accepted_rows: np.ndarray  # int64[...]  which rows of the block they are, ascending
     ids: np.ndarray  # int64[n]    of all rows of the block
@@ -55,7 +55,7 @@ class Cleaned(NamedTuple):
     rejects: list[tuple[int, str, str, str]]  # (row, column, reason, record)
 
 
-def clean_schema(columns: Columns) -> pa.Schema:
+def table_schema(columns: Columns) -> pa.Schema:
     """The contract's columns that these raw columns can fill. A message has its tokens, and a box or a point."""
     names = [name for name in ("id", *columns.targets) if name != "id"]
     if columns.kind == "messages":
@@ -66,16 +66,16 @@ def clean_schema(columns: Columns) -> pa.Schema:
     return pa.schema([(name, _TYPES.get(name, pa.float64())) for name in ["id", *names]])
 
 
-def clean(table: pa.Table, rules: Rules) -> Cleaned:
+def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
     """Never raises for what is in the table: a block that no reader understands is rejected row by row."""
-    table = respelt(table)
+    table = normalise_spelling(table)
     try:
         return _messages(table, rules) if rules.columns.kind == "messages" else _subscriptions(table, rules)
     except InvalidInput as error:
         return _none(table, rules, error)
 
 
-def _messages(table: pa.Table, rules: Rules) -> Cleaned:
+def _messages(table: pa.Table, rules: IngestRules) -> Validated:
     """The library's own steps in its own order (`read_messages`), without the terms, which need a vocabulary."""
     dialect = rules.dialect()
     faults = Faults(table.num_rows, "skip")
@@ -89,16 +89,16 @@ def _messages(table: pa.Table, rules: Rules) -> Cleaned:
     good = faults.good_rows
     made |= {"id": ids, "x": boxes[:, 0], "y": boxes[:, 1]} | dict(zip(BOX_COLUMNS, boxes.T, strict=True))
     columns = []
-    for field in clean_schema(rules.columns):
+    for field in table_schema(rules.columns):
         if field.name in ("text", "tokens"):
             values = tokens if field.name == "tokens" else table["text"].combine_chunks()
             columns.append(values.take(pa.array(good)).cast(field.type))
         else:
             columns.append(_numbers(made[field.name][good], field.type, NO_TIME))
-    return _cleaned(pa.table(columns, schema=clean_schema(rules.columns)), good, (ids, has_id), rejects)
+    return _cleaned(pa.table(columns, schema=table_schema(rules.columns)), good, (ids, has_id), rejects)
 
 
-def _subscriptions(table: pa.Table, rules: Rules) -> Cleaned:
+def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     dialect = rules.dialect()
     ids_faults = Faults(table.num_rows, "skip")
     ids = ids_of(table, ids_faults, "subscriptions")
@@ -106,10 +106,10 @@ def _subscriptions(table: pa.Table, rules: Rules) -> Cleaned:
     faults = Faults(table.num_rows, "skip")
     for row in rejects.to_pylist():
         faults.add(row["row"], row["column"], row["reason"])
-    columns = [_subscription_column(table, field, ids, faults) for field in clean_schema(rules.columns)]
+    columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]
     rejects = faults.settle(table)
     good = faults.good_rows
-    accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=clean_schema(rules.columns))
+    accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=table_schema(rules.columns))
     return _cleaned(accepted, good, (ids, ~ids_faults.is_bad), rejects)
 
 
@@ -132,14 +132,16 @@ def _numbers(values: np.ndarray, kind: pa.DataType, absent: int) -> pa.Array:
     return pa.array(values).cast(kind)
 
 
-def _cleaned(accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table) -> Cleaned:
+def _cleaned(accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table) -> Validated:
     told = [tuple(row.values()) for row in rejects.to_pylist()]
-    return Cleaned(accepted, good, ids[0], ids[1], [(row, at, why, shown(record)) for row, at, why, record in told])
+    return Validated(
+        accepted, good, ids[0], ids[1], [(row, at, why, printable(record)) for row, at, why, record in told]
+    )
 
 
-def _none(table: pa.Table, rules: Rules, error: InvalidInput) -> Cleaned:
+def _none(table: pa.Table, rules: IngestRules, error: InvalidInput) -> Validated:
     n = table.num_rows
-    records = [shown(json.dumps(record, default=str, ensure_ascii=False)) for record in table.to_pylist()]
+    records = [printable(json.dumps(record, default=str, ensure_ascii=False)) for record in table.to_pylist()]
     rejects = [(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
-    nothing = clean_schema(rules.columns).empty_table()
-    return Cleaned(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)
+    nothing = table_schema(rules.columns).empty_table()
+    return Validated(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)

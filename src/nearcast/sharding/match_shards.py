@@ -12,9 +12,9 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import starts_of
 from nearcast.model import Found, MessageBatch
 from nearcast.sharding.merging import merged
-from nearcast.sharding.normalise import plain_ids
-from nearcast.sharding.routing.replicas import Visits, tells
-from nearcast.sharding.sharded_index import Sharded, shard_copies, shard_index, shard_router
+from nearcast.sharding.normalise import ids_with_repeats
+from nearcast.sharding.routing.replicas import Visits, mark_reported_pairs
+from nearcast.sharding.sharded_index import ShardedIndex, shard_index, shard_replicas, shard_router
 from nearcast.tables import OnBad, matches_table
 from nearcast.tables.columns import column, require_one
 from nearcast.tables.faults import Faults
@@ -45,7 +45,7 @@ def id_order(messages: pa.Table) -> np.ndarray | None:
     require_one(messages, ("id",), "messages")
     if column(messages, "id") is None:
         return None
-    ids = plain_ids(messages, Faults(messages.num_rows, "skip"))
+    ids = ids_with_repeats(messages, Faults(messages.num_rows, "skip"))
     return None if (ids[1:] >= ids[:-1]).all() else np.argsort(ids, kind="stable")
 
 
@@ -58,7 +58,7 @@ def in_id_order(messages: pa.Table) -> pa.Table:
 # -- all shards in one process
 
 
-def match_all(sharded: Sharded, messages: pa.Table, on_bad: OnBad = "skip") -> Matched:
+def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = "skip") -> Matched:
     """Match against every shard, each message where it must go."""
     messages = in_id_order(contract_columns(messages))
     if sharded.n_shards == 1:
@@ -74,12 +74,14 @@ def match_all(sharded: Sharded, messages: pa.Table, on_bad: OnBad = "skip") -> M
     return Matched(parts, routed.rejects, n_messages, len(routed.rows))
 
 
-def match_everything(sharded: Sharded, messages: pa.Table, on_bad: OnBad = "skip") -> pa.Table:
+def match_all_shards(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = "skip") -> pa.Table:
     """One matches table."""
-    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_all(sharded, messages, on_bad).parts])
+    return pa.concat_tables(
+        [sharded.matches_schema.empty_table(), *match_all_in_parts(sharded, messages, on_bad).parts]
+    )
 
 
-def _single(sharded: Sharded, batch: MessageBatch) -> Iterator[pa.Table]:
+def _single(sharded: ShardedIndex, batch: MessageBatch) -> Iterator[pa.Table]:
     index = shard_index(sharded, 0)
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
@@ -87,7 +89,7 @@ def _single(sharded: Sharded, batch: MessageBatch) -> Iterator[pa.Table]:
 
 
 def _chunks(
-    sharded: Sharded, messages: pa.Table, routes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    sharded: ShardedIndex, messages: pa.Table, routes: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> Iterator[pa.Table]:
     ids, rows, shards = routes
     for first in range(0, messages.num_rows, CHUNK):
@@ -100,7 +102,7 @@ def _chunks(
         yield _table(sharded, ids[first:stop], found)
 
 
-def _match_visits(sharded: Sharded, chunk: pa.Table, rows: np.ndarray, shards: np.ndarray) -> Found:
+def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shards: np.ndarray) -> Found:
     """The subscriptions of each message of a chunk, from all shards that it visits."""
     order = np.argsort(shards, kind="stable")
     visited, firsts = np.unique(shards[order], return_index=True)
@@ -120,7 +122,7 @@ def _scores(found: Found) -> np.ndarray:
     return np.full(len(found.ids), np.nan) if found.scores is None else found.scores
 
 
-def _table(sharded: Sharded, message_ids: np.ndarray, found: Found) -> pa.Table:
+def _table(sharded: ShardedIndex, message_ids: np.ndarray, found: Found) -> pa.Table:
     """With scores where the index has something ranked, also if what was found has none."""
     return matches_table(message_ids, found.ids, found.starts, _scores(found) if sharded.n_ranked else None)
 
@@ -134,7 +136,7 @@ def _with_tokens(messages: pa.Table, tokens: pa.Array) -> pa.Table:
 # -- one shard
 
 
-def route_table(sharded: Sharded, messages: pa.Table) -> tuple[dict[int, pa.Table], pa.Table]:
+def route_table(sharded: ShardedIndex, messages: pa.Table) -> tuple[dict[int, pa.Table], pa.Table]:
     """The messages of each shard, ready for `match_table`, and the bad rows."""
     messages = contract_columns(messages)
     routed = shard_router(sharded).route_checked(messages)
@@ -152,12 +154,12 @@ def route_table(sharded: Sharded, messages: pa.Table) -> tuple[dict[int, pa.Tabl
     return parts, routed.rejects
 
 
-def match_table(sharded: Sharded, shard: int, messages: pa.Table) -> pa.Table:
+def match_one_shard(sharded: ShardedIndex, shard: int, messages: pa.Table) -> pa.Table:
     """What this shard has to tell of messages that `route_table` sent it: over all shards each pair once."""
-    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_parts(sharded, shard, messages)])
+    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_one_in_parts(sharded, shard, messages)])
 
 
-def match_parts(sharded: Sharded, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
+def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
     """The same, chunk by chunk, sorted within and from one to the next."""
     messages = in_id_order(messages)
     index = shard_index(sharded, shard)
@@ -171,10 +173,10 @@ def match_parts(sharded: Sharded, shard: int, messages: pa.Table) -> Iterator[pa
         yield _table(sharded, part.ids, _told(sharded, shard, here, found))
 
 
-def _told(sharded: Sharded, shard: int, visits: Visits, found: Found) -> Found:
+def _told(sharded: ShardedIndex, shard: int, visits: Visits, found: Found) -> Found:
     if visits.starts[0] == visits.starts[-1]:
         return found
     keep = np.empty(len(found.ids), np.bool_)
-    tells(shard, shard_copies(sharded, shard), visits, found.starts, found.ids, keep)
+    mark_reported_pairs(shard, shard_replicas(sharded, shard), visits, found.starts, found.ids, keep)
     scores = None if found.scores is None else found.scores[keep]
     return Found(found.ids[keep], starts_of(keep)[found.starts], scores)

@@ -25,7 +25,7 @@ SERVED_KINDS = ("match", "rank")
 """What shards and the stream serve; subscriptions of other kinds are rejected by name."""
 
 
-def serving(dialect: Dialect) -> Dialect:
+def served_dialect(dialect: Dialect) -> Dialect:
     """The same for subscriptions of the kinds that are served; bad rows are skipped."""
     return dialect._replace(on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if kind in dialect.kinds))
 
@@ -57,7 +57,7 @@ REJECTS_SCHEMA = pa.schema(
 """`source` is a file or a broker's entry, `row` the position in it (null: all of it), `record` the row as JSON."""
 
 
-def tidy_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
+def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     """(good messages as MESSAGES_SCHEMA, the library's rejects); the analyser has run."""
     faults = Faults(table.num_rows, "skip")
     ids = ids_of(table, faults, "messages")
@@ -72,7 +72,7 @@ def tidy_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table
     return pa.table(columns, schema=MESSAGES_SCHEMA), rejects
 
 
-def tidy_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa.Table:
+def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa.Table:
     """Rows that are known to be good, as SUBSCRIPTIONS_SCHEMA."""
     faults = Faults(table.num_rows, "raise")
     region = strings_of(table, "region")
@@ -92,7 +92,7 @@ def tidy_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa
     )
 
 
-def plain_ids(table: pa.Table, faults: Faults) -> np.ndarray:
+def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
     """As the library's, but an id may come again."""
     values = column(table, "id")
     if values is None:
@@ -104,12 +104,12 @@ def plain_ids(table: pa.Table, faults: Faults) -> np.ndarray:
     return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def located(rejects: pa.Table, source: str) -> pa.Table:
+def with_source(rejects: pa.Table, source: str) -> pa.Table:
     """The library's rejects with the file that they came from."""
     return rejects.add_column(0, "source", pa.array([source] * rejects.num_rows, pa.string())).cast(REJECTS_SCHEMA)
 
 
-def whole_file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
+def file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
     """One reject for all of a file, or for what is in it from `row` on."""
     record = {"source": source, "row": row, "column": column, "reason": reason, "record": None}
     return pa.Table.from_pylist([record], REJECTS_SCHEMA)

@@ -16,9 +16,9 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.sharding.routing.replicas import Copies, save_copies
+from nearcast.sharding.routing.replicas import Replicas, save_replicas
 from nearcast.sharding.routing.router import Router
-from nearcast.sharding.sharded_index import Sharded, index_weights, shard_router
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.text.analyser import Analyser
 
 SHARDS = "_shards"
@@ -28,7 +28,7 @@ SAMPLE = "sample.parquet"
 KEYS = "keys.npy"
 
 
-class Site(NamedTuple):
+class BuildSettings(NamedTuple):
     """Where and how a shard is built."""
 
     folder: str  # of the unfinished version
@@ -37,7 +37,7 @@ class Site(NamedTuple):
     analyser: Analyser
 
 
-class Built(NamedTuple):
+class BuiltShard(NamedTuple):
     """What became of a shard."""
 
     shard: int
@@ -54,50 +54,50 @@ def no_subscriptions() -> pa.Table:
     return pa.table(columns | {name: pa.array([], pa.float64()) for name in BOX_COLUMNS})
 
 
-def build_shard(site: Site, shard: int, table: pa.Table, keys: np.ndarray) -> Built:
+def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:
     """Build and save, in a folder of this attempt's own."""
     attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
-    target = Path(site.folder) / "attempts" / attempt
+    target = Path(settings.folder) / "attempts" / attempt
     target.mkdir(parents=True)
     table = table.take(pc.sort_indices(table["id"]))  # whatever order the parts came in: the same index
     subscriptions = table.drop_columns([SHARDS]) if SHARDS in table.column_names else table
     index = build_index(
         subscriptions,
-        site.method,
-        index_weights(Sharded(site.folder, {})).of_ranked(subscriptions),
-        space=site.space,
-        messages=_expected(site, shard),
-        analyser=site.analyser,
+        settings.method,
+        index_weights(ShardedIndex(settings.folder, {})).of_ranked(subscriptions),
+        space=settings.space,
+        messages=_expected(settings, shard),
+        analyser=settings.analyser,
         on_bad="skip",
     )
     rejects = index.rejects
     assert rejects is not None
     index.save(target / "index")
-    save_copies(target / "copies", _copies(table))
+    save_replicas(target / "copies", _copies(table))
     np.save(target / KEYS, keys)
-    return Built(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
+    return BuiltShard(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
 
 
-def _expected(site: Site, shard: int) -> pa.Table | None:
+def _expected(settings: BuildSettings, shard: int) -> pa.Table | None:
     """The sampled messages that come to this shard, for methods that plan by them."""
-    file = Path(site.folder) / SAMPLE
+    file = Path(settings.folder) / SAMPLE
     if not file.exists():
         return None
     sample = pq.read_table(file)
-    router: Router = shard_router(Sharded(site.folder, {}))
+    router: Router = shard_router(ShardedIndex(settings.folder, {}))
     rows, shards = router.route(sample)
     return sample.take(pa.array(rows[shards == shard]))
 
 
-def _copies(table: pa.Table) -> Copies:
+def _copies(table: pa.Table) -> Replicas:
     if SHARDS not in table.column_names:
-        return Copies(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+        return Replicas(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
     several = table.filter(pc.is_valid(table[SHARDS]))
     ids = several["id"].cast(pa.int64()).to_numpy()
     values, starts = list_parts(several[SHARDS])
     order = np.argsort(ids, kind="stable")
     shards, starts = take(values.to_numpy(zero_copy_only=False).astype(np.int32), starts, order)
-    return Copies(ids[order], starts, shards)
+    return Replicas(ids[order], starts, shards)
 
 
 def _bytes_below(folder: Path) -> int:

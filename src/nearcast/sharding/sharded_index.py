@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
-from nearcast.sharding.routing.replicas import Copies, open_copies
+from nearcast.sharding.routing.replicas import Replicas, open_replicas
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ FORMAT = ["nearcast-shards", 2]
 _MOST_OPEN = 256  # folders that one worker keeps mapped; two a shard
 
 
-class Sharded(NamedTuple):
+class ShardedIndex(NamedTuple):
     """One version, as its manifest tells it. Small: it travels to workers with each task."""
 
     path: str  # of the version's folder
@@ -73,11 +73,11 @@ class Sharded(NamedTuple):
         """Of the library's index."""
         return os.path.join(self.shard_folder(shard), "index")
 
-    def copies_path(self, shard: int) -> str:
+    def replicas_path(self, shard: int) -> str:
         return os.path.join(self.shard_folder(shard), "copies")
 
 
-def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sharded:
+def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> ShardedIndex:
     """The current version of a sharded index, or a named one."""
     root = Path(path)
     current = root / "CURRENT"
@@ -92,7 +92,7 @@ def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sh
         raise CorruptFile(f"{folder}: its manifest cannot be read: {error}") from None
     if manifest.get("format") != FORMAT:
         raise ForeignVersion(f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
-    return Sharded(str(folder), manifest)
+    return ShardedIndex(str(folder), manifest)
 
 
 def new_version(path: str | os.PathLike[str]) -> Path:
@@ -104,7 +104,7 @@ def new_version(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]) -> Sharded:
+def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]) -> ShardedIndex:
     """Give a finished version its name and make it current. A reader sees the old one or this one, never a part."""
     root = Path(path)
     write_whole(folder / "manifest.json", json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
@@ -126,7 +126,7 @@ def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
 _OPEN: OrderedDict[str, Any] = OrderedDict()
 
 
-def shard_index(sharded: Sharded, shard: int) -> Index:
+def shard_index(sharded: ShardedIndex, shard: int) -> Index:
     """A shard's index, mapped once a process: workers of one machine share its pages."""
     from nearcast.engine.index import open_index
 
@@ -134,19 +134,19 @@ def shard_index(sharded: Sharded, shard: int) -> Index:
     return cast("Index", _opened(sharded.shard_path(shard), lambda path: open_index(path, verify=False)))
 
 
-def shard_copies(sharded: Sharded, shard: int) -> Copies:
+def shard_replicas(sharded: ShardedIndex, shard: int) -> Replicas:
     """Which of a shard's subscriptions other shards hold too."""
-    return cast("Copies", _opened(sharded.copies_path(shard), open_copies))
+    return cast("Replicas", _opened(sharded.replicas_path(shard), open_replicas))
 
 
-def shard_router(sharded: Sharded) -> Router:
+def shard_router(sharded: ShardedIndex) -> Router:
     """The version's router, mapped once a process."""
     from nearcast.sharding.routing.router import Router
 
     return cast("Router", _opened(sharded.router_path, lambda path: Router.open(path, verify=False)))
 
 
-def index_weights(sharded: Sharded) -> Weights:
+def index_weights(sharded: ShardedIndex) -> Weights:
     """The version's weights, mapped once a process."""
     from nearcast.sharding.weights import Weights
 

@@ -44,7 +44,7 @@ def _map(places: dict[str, Any]) -> bytes:
     axes = figure.add_subplot()
     density[density == 0] = np.nan
     is_flat = xmax == xmin or ymax == ymin  # all on one line: a picture needs two dimensions
-    shown = axes.imshow(
+    image = axes.imshow(
         density,
         origin="lower",
         extent=None if is_flat else (xmin, xmax, ymin, ymax),
@@ -52,7 +52,7 @@ def _map(places: dict[str, Any]) -> bytes:
         aspect="auto" if is_flat else _aspect(ymin, ymax),
         interpolation="nearest",
     )
-    figure.colorbar(shown, label="messages in the cell")
+    figure.colorbar(image, label="messages in the cell")
     axes.set_title(f"{int(np.nansum(density)):,} messages")
     axes.set_xlabel("x")
     axes.set_ylabel("y")

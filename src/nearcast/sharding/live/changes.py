@@ -22,11 +22,11 @@ from nearcast.errors import InvalidInput
 from nearcast.sharding.normalise import (
     REJECTS_SCHEMA,
     SUBSCRIPTIONS_SCHEMA,
-    located,
-    plain_ids,
-    serving,
-    tidy_subscriptions,
-    whole_file_reject,
+    file_reject,
+    ids_with_repeats,
+    normalise_subscriptions,
+    served_dialect,
+    with_source,
 )
 from nearcast.tables import Dialect, as_arrow, read_subscriptions
 from nearcast.tables.columns import cast, column, strings_of
@@ -36,7 +36,7 @@ from nearcast.text.vocabulary import Vocabulary
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 DELTA_METHOD = "pyramid"
 """What serves the inserted ones of kind `match`: they are few, and `auto` would only plan for longer than it saves."""
-SETTLED_SECONDS = 10.0
+MOST_SECONDS_TO_WRITE = 10.0
 """A file that cannot be read but is younger may still be being written: it, and those after it, wait."""
 
 _OPS = ("insert", "remove")
@@ -76,41 +76,41 @@ def read_change_files(folder: Path, names: list[str], dialect: Dialect) -> tuple
             table = as_arrow(folder / name)
         except InvalidInput as error:
             if _is_young(folder / name):
-                return names[:k], joined(read)
-            read.append(_nothing(whole_file_reject(name, error.reason)))
+                return names[:k], join_changes(read)
+            read.append(_nothing(file_reject(name, error.reason)))
             continue
-        read.append(changes_of(table, name, dialect))
-    return names, joined(read)
+        read.append(read_changes(table, name, dialect))
+    return names, join_changes(read)
 
 
 def _is_young(file: Path) -> bool:
     try:
-        return time.time() - file.stat().st_mtime < SETTLED_SECONDS
+        return time.time() - file.stat().st_mtime < MOST_SECONDS_TO_WRITE
     except FileNotFoundError:
         return True  # taken away between the listing and the reading: not there, so not new
 
 
-def changes_of(table: pa.Table, name: str, dialect: Dialect) -> Changes:
+def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     """One table of changes. What is wrong with a whole column rejects the rows that need it."""
     faults = Faults(table.num_rows, "skip")
     try:
         is_insert = _operations(table, faults)
-        ids = plain_ids(table, faults)
+        ids = ids_with_repeats(table, faults)
         order = _order(table, faults)
     except InvalidInput as error:
-        return _nothing(whole_file_reject(name, error.reason, error.column))
+        return _nothing(file_reject(name, error.reason, error.column))
     _check_inserts(table, is_insert, dialect, faults)
-    rejects = located(faults.settle(table), name)
+    rejects = with_source(faults.settle(table), name)
     good = faults.good_rows
     good = good[np.argsort(order[good], kind="stable")]
     last = _last_of_each(ids[good])
     kept = good[last]
     inserts = kept[is_insert[kept]]
-    made = tidy_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
+    made = normalise_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
     return Changes(made, ids[kept[~is_insert[kept]]], rejects, len(good))
 
 
-def joined(parts: list[Changes]) -> Changes:
+def join_changes(parts: list[Changes]) -> Changes:
     """Changes one after the other as one."""
     if not parts:
         return _nothing(REJECTS_SCHEMA.empty_table())
@@ -170,7 +170,7 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        rejects = read_subscriptions(rows, Vocabulary(), serving(dialect)).rejects
+        rejects = read_subscriptions(rows, Vocabulary(), served_dialect(dialect)).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return

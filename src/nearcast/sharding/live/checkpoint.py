@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
-from nearcast.sharding.sharded_index import Sharded, open_sharded
+from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 
 _KEPT = 3
 """Plans kept with what they name. Spark replays at most the newest batch; the others are for a second look."""
 
 
-class Plan(NamedTuple):
+class BatchInputs(NamedTuple):
     batch: int
     base: str  # a version in CHECKPOINT/index
     delta: str | None  # a folder in CHECKPOINT/deltas
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     n_changes: int  # good rows in them
 
 
-class PlanBook:
+class StreamCheckpoint:
     """The plans of one checkpoint, and the folders that they name."""
 
     def __init__(self, checkpoint: str | os.PathLike[str]) -> None:
@@ -49,31 +49,31 @@ class PlanBook:
             for folder in (self.index / "versions").glob(begun):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def recorded(self, batch: int) -> Plan | None:
+    def recorded(self, batch: int) -> BatchInputs | None:
         file = self._plans / f"plan-{batch:010d}.json"
         if not file.exists():
             return None
         try:
-            return Plan(**json.loads(file.read_bytes()))
+            return BatchInputs(**json.loads(file.read_bytes()))
         except (ValueError, TypeError):
             raise CorruptFile(f"{file} is damaged; the stream cannot go on from this checkpoint") from None
 
-    def newest(self) -> Plan | None:
+    def newest(self) -> BatchInputs | None:
         numbers = self._numbers()
         return self.recorded(numbers[-1]) if numbers else None
 
-    def record(self, plan: Plan) -> None:
+    def record(self, plan: BatchInputs) -> None:
         """Durable when this returns; then what only older plans needed goes."""
         write_whole(self._plans / f"plan-{plan.batch:010d}.json", json.dumps(plan._asdict()).encode())
         self._forget_old()
 
-    def sharded(self, plan: Plan) -> Sharded:
+    def sharded(self, plan: BatchInputs) -> ShardedIndex:
         return open_sharded(self.index, plan.base)
 
-    def delta_path(self, plan: Plan) -> str | None:
+    def delta_path(self, plan: BatchInputs) -> str | None:
         return None if plan.delta is None else str(self.deltas / plan.delta)
 
-    def pin(self, current: Sharded) -> str:
+    def pin(self, current: ShardedIndex) -> str:
         """Keep a version of somebody's index for as long as a plan names it; its name here."""
         source = Path(current.path)
         target = self.index / "versions" / source.name

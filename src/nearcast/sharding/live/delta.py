@@ -47,7 +47,7 @@ class Delta(NamedTuple):
 NO_DELTA = Delta(0, SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64), ())
 
 
-def applied(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
+def apply_changes(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
     """The delta after these changes."""
     ids = np.sort(changes.ids)
     number = delta.number + 1
@@ -60,7 +60,7 @@ def applied(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
     return Delta(number, live, touched[order], touched_at[order], files)
 
 
-def since(delta: Delta, number: int) -> Delta:
+def delta_since(delta: Delta, number: int) -> Delta:
     """What came after delta `number`: the delta over a base that has all until then."""
     later = delta.touched_at > number
     touched = delta.touched[later]

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.checkpoint import Plan
+from nearcast.sharding.live.checkpoint import BatchInputs
 from nearcast.sharding.normalise import REJECTS_SCHEMA
 from nearcast.tables import RANKED_SCHEMA, write_table
 
 
-class Committed:
+class StreamOutput:
     """The batches under `out`."""
 
     def __init__(self, out: str | os.PathLike[str], stream: str) -> None:
@@ -62,7 +62,9 @@ class Committed:
         folder.mkdir(parents=True)
         return folder
 
-    def commit(self, plan: Plan, stage: Path, parts: Sequence[Any], change_rejects: Path | None) -> dict[str, Any]:
+    def commit(
+        self, plan: BatchInputs, stage: Path, parts: Sequence[Any], change_rejects: Path | None
+    ) -> dict[str, Any]:
         """Take over the files named in `parts` and no others, and show them all at once; the manifest."""
         whole = self.root / "_staging" / f"whole-{uuid.uuid4().hex}"
         whole.mkdir()

@@ -14,8 +14,8 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import take
 from nearcast.sharding.planning.loads import shard_loads
-from nearcast.sharding.planning.workload_sample import Sampled
-from nearcast.sharding.routing.areas import mixed
+from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.routing.areas import mix_hash
 from nearcast.sharding.routing.keyword_shards import MOST_SHARDS, SPREAD_OVER_ALL, code_of_span, file_words
 from nearcast.sharding.routing.router import Router
 
@@ -28,7 +28,7 @@ _PASSES = 4  # each knows from the one before what a shard has to do on average
 _CHOOSE = -1
 
 
-class Dear(NamedTuple):
+class CostlyKeywords(NamedTuple):
     """Words in the order in which they are placed, and what they cost."""
 
     n_rows: np.ndarray  # int64[n]
@@ -38,31 +38,31 @@ class Dear(NamedTuple):
     visit_ns: np.ndarray  # float64[n_messages]
 
 
-def with_words(router: Router, sample: Sampled) -> Router:
+def place_keywords(router: Router, sample: WorkloadSample) -> Router:
     """The same router, with those words placed that matter."""
-    worded = sample.worded
-    n_seen = np.diff(worded.starts)
+    keywords = sample.keywords
+    n_seen = np.diff(keywords.starts)
     if not 1 < router.n_shards <= MOST_SHARDS or not (n_seen >= _FEWEST_SEEN).any():
         return router
     visit_ns = sample.visit_ns
-    by_hash = router.assign_by_words(np.arange(len(n_seen)), worded.words, worded.words)[:, 1]
+    by_hash = router.assign_by_words(np.arange(len(n_seen)), keywords.words, keywords.words)[:, 1]
     codes = np.where(n_seen < _FEWEST_SEEN, by_hash, _CHOOSE)
-    order = np.lexsort((-n_seen * (visit_ns.mean() + worded.look_ns), codes == _CHOOSE))
-    messages, starts = take(worded.messages, worded.starts, order)
-    dear = Dear(worded.n_rows[order], worded.look_ns[order], starts, messages, visit_ns)
-    chosen = _chosen(router, sample, dear, codes[order])
+    order = np.lexsort((-n_seen * (visit_ns.mean() + keywords.look_ns), codes == _CHOOSE))
+    messages, starts = take(keywords.messages, keywords.starts, order)
+    costly = CostlyKeywords(keywords.n_rows[order], keywords.look_ns[order], starts, messages, visit_ns)
+    chosen = _chosen(router, sample, costly, codes[order])
     is_placed = codes[order] == _CHOOSE
-    router.placements.put(file_words(worded.words[order][is_placed]), chosen[is_placed].astype(np.int32))
+    router.placements.put(file_words(keywords.words[order][is_placed]), chosen[is_placed].astype(np.int32))
     return router
 
 
-def _chosen(router: Router, sample: Sampled, dear: Dear, codes: np.ndarray) -> np.ndarray:
+def _chosen(router: Router, sample: WorkloadSample, costly: CostlyKeywords, codes: np.ndarray) -> np.ndarray:
     """int64[n]: all codes, of the most even pass."""
     before = shard_loads(router, sample, by_words=False)
     cap, best, least = np.inf, codes, np.inf
     for _ in range(_PASSES):
         loads, is_visited, made = before.shards.copy(), before.is_visited.copy(), codes.copy()
-        place_words(dear, np.array([cap, MOST_IN_SPANS * dear.n_rows.sum()]), is_visited, loads, made)
+        place_costly_keywords(costly, np.array([cap, MOST_IN_SPANS * costly.n_rows.sum()]), is_visited, loads, made)
         uneven = loads.max() / loads.mean()
         if uneven < least:
             best, least = made, uneven
@@ -73,19 +73,19 @@ def _chosen(router: Router, sample: Sampled, dear: Dear, codes: np.ndarray) -> n
 
 
 @kernel
-def place_words(dear, limits, is_visited, loads, codes):
+def place_costly_keywords(costly, limits, is_visited, loads, codes):
     """Choose codes where there are none; visits and loads are kept. `limits`: the most that a shard should have to do,
     and how many copies may still be made.
     """
     n_shards = len(loads)
     added = np.empty(n_shards)
     for word in range(len(codes)):
-        own = dear.messages[dear.starts[word] : dear.starts[word + 1]]
-        sum_new_visits(own, dear.visit_ns, is_visited, added)
-        look_ns = dear.look_ns[word]
+        own = costly.messages[costly.starts[word] : costly.starts[word + 1]]
+        sum_new_visits(own, costly.visit_ns, is_visited, added)
+        look_ns = costly.look_ns[word]
         first, size = np.int64(codes[word]), np.int64(1)
         if codes[word] == _CHOOSE:
-            first, size = shards_for(loads, added, look_ns * len(own), dear.n_rows[word], limits)
+            first, size = shards_for(loads, added, look_ns * len(own), costly.n_rows[word], limits)
             codes[word] = first if size == 1 else code_of_span(first, size, n_shards)
         if size == SPREAD_OVER_ALL:
             for shard in range(n_shards):
@@ -93,7 +93,7 @@ def place_words(dear, limits, is_visited, loads, codes):
                 for m in own:
                     is_visited[m, shard] = True
         else:
-            visit_span((first, size, word), own, dear.visit_ns, look_ns, is_visited, loads)
+            visit_span((first, size, word), own, costly.visit_ns, look_ns, is_visited, loads)
 
 
 @kernel
@@ -153,6 +153,6 @@ def visit_span(span, own, visit_ns, look_ns, is_visited, loads):
                 is_there = True
                 loads[shard] += look_ns
         if not is_there:
-            shard = (first + mixed(m, word) % size) % n_shards
+            shard = (first + mix_hash(m, word) % size) % n_shards
             is_visited[m, shard] = True
             loads[shard] += visit_ns[m] + look_ns

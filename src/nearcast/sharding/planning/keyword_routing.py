@@ -11,12 +11,12 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.matching.score import SLACK, combined, word_share
 from nearcast.model import MessageBatch, RankBatch
 from nearcast.sharding.planning.costs import MATCH_NS, RANKED_NS
-from nearcast.sharding.routing.rank_routes import Asked, asked_of, filing
+from nearcast.sharding.routing.rank_routes import RankParams, file_ranked_rows, read_rank_params
 
 _TRIED = 16  # messages with a word on which each row under it is tried
 
 
-class Worded(NamedTuple):
+class RoutedKeywords(NamedTuple):
     """Key words, and the messages that have them."""
 
     words: np.ndarray  # int64[n]  the hash of each
@@ -26,10 +26,10 @@ class Worded(NamedTuple):
     messages: np.ndarray  # int64[...]  which of the sample have each
 
 
-class Tried(NamedTuple):
+class KeywordTrials(NamedTuple):
     """What the kernel reads."""
 
-    asked: Asked
+    rank_params: RankParams
     weights: np.ndarray  # float64[n_terms]
     terms: np.ndarray  # int32[...]  of the messages, ascending in each
     term_starts: np.ndarray  # int64[n_messages + 1]
@@ -37,17 +37,17 @@ class Tried(NamedTuple):
     messages: np.ndarray
 
 
-def worded_rows(
+def route_keywords(
     ranks: RankBatch, weights: np.ndarray, hashes: np.ndarray, messages: MessageBatch, scale: float
-) -> Worded:
+) -> RoutedKeywords:
     """`weights` and `hashes` are by term. A row stands for `scale` rows."""
-    rows, terms = filing(ranks, weights, np.arange(len(weights))).by_words
+    rows, terms = file_ranked_rows(ranks, weights, np.arange(len(weights))).by_words
     words, of_word, n_rows = np.unique(terms, return_inverse=True, return_counts=True)
     starts, found = _messages_with(words, messages, len(weights))
-    tried = Tried(asked_of(ranks), weights, messages.terms, messages.term_starts, starts, found)
+    tried = KeywordTrials(read_rank_params(ranks), weights, messages.terms, messages.term_starts, starts, found)
     n_matches = np.zeros(len(words))
     expect_matches(tried, rows, of_word, n_matches)
-    return Worded(hashes[words], n_rows, scale * (RANKED_NS * n_rows + MATCH_NS * n_matches), starts, found)
+    return RoutedKeywords(hashes[words], n_rows, scale * (RANKED_NS * n_rows + MATCH_NS * n_matches), starts, found)
 
 
 def _messages_with(words: np.ndarray, messages: MessageBatch, n_terms: int) -> tuple[np.ndarray, np.ndarray]:
@@ -78,13 +78,13 @@ def expect_matches(tried, rows, words, out):
 @kernel
 def is_match(tried, row, message):
     """Whether the words of a message are enough for a row."""
-    asked = tried.asked
+    rank_params = tried.rank_params
     said = tried.terms[tried.term_starts[message] : tried.term_starts[message + 1]]
     own = met = 0.0
-    for k in range(asked.starts[row], asked.starts[row + 1]):
-        term = asked.terms[k]
+    for k in range(rank_params.starts[row], rank_params.starts[row + 1]):
+        term = rank_params.terms[k]
         own += tried.weights[term]
         at = np.searchsorted(said, term)
         if at < len(said) and said[at] == term:
             met += tried.weights[term]
-    return combined(asked.alphas[row], 0.0, word_share(met, own)) >= asked.thresholds[row] - SLACK
+    return combined(rank_params.alphas[row], 0.0, word_share(met, own)) >= rank_params.thresholds[row] - SLACK

@@ -17,15 +17,15 @@ from nearcast.arrays.ragged import starts_of, take
 from nearcast.geo.space import Space
 from nearcast.matching.matcher import Matcher
 from nearcast.model import NO_TIME, MessageBatch, RankBatch, RowBatch
-from nearcast.sharding.normalise import serving
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.cuts import Cut, best_cut
-from nearcast.sharding.planning.keyword_placement import with_words
-from nearcast.sharding.planning.keyword_routing import worded_rows
+from nearcast.sharding.planning.keyword_placement import place_keywords
+from nearcast.sharding.planning.keyword_routing import route_keywords
 from nearcast.sharding.planning.loads import homes, shard_loads
 from nearcast.sharding.planning.text_division import divided_leaves, most_leaves, placed, rows_over
-from nearcast.sharding.planning.workload_sample import Sampled
+from nearcast.sharding.planning.workload_sample import WorkloadSample
 from nearcast.sharding.routing.areas import LEAF, Areas
-from nearcast.sharding.routing.rank_routes import ALWAYS, needed
+from nearcast.sharding.routing.rank_routes import ALWAYS, required_keywords
 from nearcast.sharding.routing.router import Router, hashes_of_terms
 from nearcast.sharding.weights import Weights, ranked_rows
 from nearcast.tables import Dialect, idf_weights, read_messages, read_subscriptions
@@ -106,17 +106,17 @@ def make_router(
     return best
 
 
-def _router(sample: Sampled, factors: np.ndarray, n_shards: int, dialect: Dialect) -> Router:
+def _router(sample: WorkloadSample, factors: np.ndarray, n_shards: int, dialect: Dialect) -> Router:
     areas = _grown(sample, np.ones(sample.rows.size, bool), factors, n_shards)
     most = most_leaves(areas, sample.rows)
     if most < len(areas.is_divided):
         # Matches of rows that go by text are not the leaves' cost: grow again without them.
         areas = _grown(sample, ~rows_over(areas, sample.rows, most), factors, n_shards)
         areas.limits[0] = min(most, len(areas.is_divided))
-    return with_words(placed(Router(areas, dialect), sample), sample)
+    return place_keywords(placed(Router(areas, dialect), sample), sample)
 
 
-def _grown(sample: Sampled, counts: np.ndarray, factors: np.ndarray, n_shards: int) -> Areas:
+def _grown(sample: WorkloadSample, counts: np.ndarray, factors: np.ndarray, n_shards: int) -> Areas:
     tree = _Tree()
     tree.grow(_centres(sample.messages.boxes), sample.costs(counts) * factors, sample.rows.boxes, n_shards)
     return divided_leaves(tree.areas(n_shards), sample.rows.boxes)
@@ -127,9 +127,9 @@ def _grown(sample: Sampled, counts: np.ndarray, factors: np.ndarray, n_shards: i
 
 def sampled(
     subscriptions: pa.Table, messages: pa.Table | None, dialect: Dialect, scale: float, weights: Weights | None
-) -> Sampled:
+) -> WorkloadSample:
     vocabulary = Vocabulary()
-    skipping = serving(dialect)
+    skipping = served_dialect(dialect)
     read = read_subscriptions(_all_matching(subscriptions), vocabulary, skipping)
     ranks, by_term = _ranked(subscriptions, vocabulary, skipping, weights)
     rows = _by_place_alone(read.rows, ranks, by_term)
@@ -141,8 +141,8 @@ def sampled(
         batch = read_messages(messages, vocabulary, skipping)[0]
     found = matcher.match(batch)
     first_rows = _first_rows(rows.owner_ids, found.ids)
-    worded = worded_rows(ranks, by_term, hashes_of_terms(vocabulary), batch, scale)
-    return Sampled(rows, batch, vocabulary, first_rows, found.starts, scale, worded)
+    keywords = route_keywords(ranks, by_term, hashes_of_terms(vocabulary), batch, scale)
+    return WorkloadSample(rows, batch, vocabulary, first_rows, found.starts, scale, keywords)
 
 
 def _ranked(
@@ -157,7 +157,7 @@ def _ranked(
 
 def _by_place_alone(rows: RowBatch, ranks: RankBatch, weights: np.ndarray) -> RowBatch:
     """Without the words of those ranked ones that need none within their boxes."""
-    freely = np.sort(ranks.rows.owner_ids[needed(ranks, weights, 1.0).states == ALWAYS])
+    freely = np.sort(ranks.rows.owner_ids[required_keywords(ranks, weights, 1.0).states == ALWAYS])
     n_terms = np.diff(rows.term_starts)
     is_free = np.isin(rows.owner_ids, freely)
     terms = rows.terms[~np.repeat(is_free, n_terms)]

@@ -9,8 +9,8 @@ import numpy as np
 from nearcast.arrays.intmap import IntMap
 from nearcast.model import RowBatch
 from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS
-from nearcast.sharding.planning.workload_sample import Sampled
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mixed
+from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mix_hash
 from nearcast.sharding.routing.router import Router, hashes_of_terms
 
 MOST_COPIES = 3.0
@@ -63,7 +63,7 @@ def rows_over(areas: Areas, rows: RowBatch, most: int) -> np.ndarray:
     return np.asarray((copies > most) & (np.diff(rows.term_starts) > 0))
 
 
-def placed(router: Router, sample: Sampled) -> Router:
+def placed(router: Router, sample: WorkloadSample) -> Router:
     """The same router, with the frequencies that choose keys and with the dearest keys placed one by one."""
     if not router.divides_by_text:
         return router
@@ -84,7 +84,7 @@ def placed(router: Router, sample: Sampled) -> Router:
     return router
 
 
-def _count_frequencies(router: Router, sample: Sampled) -> None:
+def _count_frequencies(router: Router, sample: WorkloadSample) -> None:
     counts = np.bincount(sample.messages.terms, minlength=len(sample.vocabulary))
     seen = counts > 0
     router.frequencies.put(hashes_of_terms(sample.vocabulary)[seen], counts[seen].astype(np.int32))
@@ -100,7 +100,7 @@ def _loads(areas: Areas, costs: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _weights(
-    sample: Sampled, keys: np.ndarray, is_divided: np.ndarray, is_here: np.ndarray
+    sample: WorkloadSample, keys: np.ndarray, is_divided: np.ndarray, is_here: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(keys, nanoseconds): what the visits and the matches cost that each key brings about, in the messages here."""
     known = np.unique(keys[is_divided & (keys != NO_KEY)])
@@ -129,7 +129,7 @@ def _place(router: Router, found: tuple[np.ndarray, np.ndarray], area: int, to: 
     order = np.argsort(-weights, kind="stable")
     filed, chosen = [], []
     for k in order[weights[order] > _LIGHT * mean].tolist():
-        filed.append(mixed(keys[k], area))
+        filed.append(mix_hash(keys[k], area))
         if weights[k] > _HEAVY * mean:
             chosen.append(router.n_shards)  # not divided
             continue

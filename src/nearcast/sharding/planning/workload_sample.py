@@ -8,11 +8,11 @@ import numpy as np
 
 from nearcast.model import MessageBatch, RowBatch
 from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS, TERM_NS
-from nearcast.sharding.planning.keyword_routing import Worded
+from nearcast.sharding.planning.keyword_routing import RoutedKeywords
 from nearcast.text.vocabulary import Vocabulary
 
 
-class Sampled(NamedTuple):
+class WorkloadSample(NamedTuple):
     """Subscriptions, messages, and which concern which."""
 
     rows: RowBatch
@@ -21,7 +21,7 @@ class Sampled(NamedTuple):
     match_rows: np.ndarray  # int64[...]  a row of the subscription, for each match
     match_starts: np.ndarray  # int64[n+1]  where each message's matches start
     scale: float  # how many subscriptions each one of the sample stands for
-    worded: Worded
+    keywords: RoutedKeywords
 
     def costs(self, counts: np.ndarray) -> np.ndarray:
         """float64[n]: the nanoseconds of each message, with the matches of those rows that count."""

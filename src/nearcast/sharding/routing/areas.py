@@ -58,7 +58,7 @@ def hash_tokens(raw, offsets, out):
 
 
 @kernel
-def mixed(number, salt):
+def mix_hash(number, salt):
     """63 bits that depend on both."""
     state = (np.uint64(number) ^ (np.uint64(salt) * _C1)) * _C2
     state = (state ^ (state >> _S1)) * _C3
@@ -107,7 +107,7 @@ def leaves_of(areas, box, stack, out):
 @kernel
 def placed_by_key(areas, placements, key, area):
     """(shard, filed key) of a row that is to be divided by its key; the shard is -1 where this key is not divided."""
-    filed = mixed(key, area)
+    filed = mix_hash(key, area)
     known = find(placements, filed)
     n_shards = areas.limits[1]
     if known != ABSENT:

@@ -13,7 +13,7 @@ import numpy as np
 
 from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, mixed
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, mix_hash
 
 SPREAD_OVER_ALL = 0
 """In place of the size of a span: each shard holds some of the rows."""
@@ -52,7 +52,7 @@ def span_of(code, n_shards):
 @kernel
 def filed_word(word):
     """The number under which a word is filed, by its hash."""
-    return _FIRST_FILED - (mixed(word, EVERYWHERE_AREA) >> 1)
+    return _FIRST_FILED - (mix_hash(word, EVERYWHERE_AREA) >> 1)
 
 
 @kernel
@@ -78,7 +78,7 @@ def file_by_words(placements, n_shards, rows, owners, words):
         first, size = shards_of_word(placements, n_shards, words[k])
         filed = NO_KEY if size == n_shards else filed_word(words[k])
         if size == SPREAD_OVER_ALL:
-            first, size = mixed(owners[k], words[k]) % n_shards, np.int64(1)
+            first, size = mix_hash(owners[k], words[k]) % n_shards, np.int64(1)
         if n + size > len(out):
             larger = np.empty((2 * len(out) + n_shards, 3), np.int64)
             larger[:n] = out[:n]

@@ -20,7 +20,7 @@ from nearcast.sharding.routing.areas import NO_KEY
 TOO_LITTLE, BY_WORDS, ALWAYS = 0, 1, 2
 
 
-class Asked(NamedTuple):
+class RankParams(NamedTuple):
     """Ranked rows as the kernel reads them."""
 
     alphas: np.ndarray  # float64[n]
@@ -29,30 +29,30 @@ class Asked(NamedTuple):
     starts: np.ndarray  # int64[n+1]
 
 
-def asked_of(ranks: RankBatch) -> Asked:
-    return Asked(ranks.alphas, ranks.thresholds, ranks.rows.terms, ranks.rows.term_starts)
+def read_rank_params(ranks: RankBatch) -> RankParams:
+    return RankParams(ranks.alphas, ranks.thresholds, ranks.rows.terms, ranks.rows.term_starts)
 
 
-class Needed(NamedTuple):
+class RequiredKeywords(NamedTuple):
     """What messages at places of one sort must have."""
 
     states: np.ndarray  # uint8[n]  TOO_LITTLE: no words are enough; ALWAYS: no words are needed
     is_key: np.ndarray  # bool[len(terms)]  key words of rows that are BY_WORDS
 
 
-def needed(ranks: RankBatch, weights: np.ndarray, place: float) -> Needed:
+def required_keywords(ranks: RankBatch, weights: np.ndarray, place: float) -> RequiredKeywords:
     """For messages that have so much of each box: 1 at most within it, 0 elsewhere."""
-    found = Needed(np.empty(ranks.size, np.uint8), np.zeros(len(ranks.rows.terms), np.bool_))
-    find_needed(asked_of(ranks), weights, place, found)
+    found = RequiredKeywords(np.empty(ranks.size, np.uint8), np.zeros(len(ranks.rows.terms), np.bool_))
+    find_required_keywords(read_rank_params(ranks), weights, place, found)
     return found
 
 
 @kernel
-def find_needed(asked, weights, place, out):
-    for row in range(len(asked.alphas)):
-        first, stop = asked.starts[row], asked.starts[row + 1]
-        alpha, threshold = asked.alphas[row], asked.thresholds[row] - SLACK
-        own = weights[asked.terms[first:stop]]
+def find_required_keywords(rank_params, weights, place, out):
+    for row in range(len(rank_params.alphas)):
+        first, stop = rank_params.starts[row], rank_params.starts[row + 1]
+        alpha, threshold = rank_params.alphas[row], rank_params.thresholds[row] - SLACK
+        own = weights[rank_params.terms[first:stop]]
         order = np.argsort(-own, kind="mergesort")
         rest = np.zeros(len(own) + 1)  # rest[k]: the weight of all but the k heaviest
         for k in range(len(own) - 1, -1, -1):
@@ -77,9 +77,9 @@ class Filing(NamedTuple):
     everywhere: np.ndarray  # rows int64[k]
 
 
-def filing(ranks: RankBatch, weights: np.ndarray, hashes: np.ndarray) -> Filing:
+def file_ranked_rows(ranks: RankBatch, weights: np.ndarray, hashes: np.ndarray) -> Filing:
     """`weights` and `hashes` are by term."""
-    within, outside = needed(ranks, weights, 1.0), needed(ranks, weights, 0.0)
+    within, outside = required_keywords(ranks, weights, 1.0), required_keywords(ranks, weights, 0.0)
     keys = hashes[ranks.rows.terms]
     row_of = np.repeat(np.arange(ranks.size), np.diff(ranks.rows.term_starts))
     on_words, off_words = within.states == BY_WORDS, outside.states == BY_WORDS

@@ -18,7 +18,7 @@ from nearcast.arrays.jit import kernel
 FORMAT = ("nearcast-copies", 1)
 
 
-class Copies(NamedTuple):
+class Replicas(NamedTuple):
     """Of one shard: its subscriptions that other shards hold too."""
 
     ids: np.ndarray  # int64[n]    ascending
@@ -33,17 +33,17 @@ class Visits(NamedTuple):
     shards: np.ndarray  # int32[...]
 
 
-def save_copies(path: str | os.PathLike[str], copies: Copies) -> None:
+def save_replicas(path: str | os.PathLike[str], copies: Replicas) -> None:
     write_bundle(path, FORMAT, copies._asdict(), {})
 
 
-def open_copies(path: str | os.PathLike[str]) -> Copies:
+def open_replicas(path: str | os.PathLike[str]) -> Replicas:
     arrays, _ = read_bundle(path, FORMAT)
-    return Copies(**arrays)
+    return Replicas(**arrays)
 
 
 @kernel
-def tells(shard, copies, visits, starts, found_ids, out):
+def mark_reported_pairs(shard, copies, visits, starts, found_ids, out):
     """out[k]: whether it is this shard that tells pair k. Message m has found_ids[starts[m]:starts[m+1]]."""
     for m in range(len(starts) - 1):
         first, stop = visits.starts[m], visits.starts[m + 1]

@@ -19,10 +19,10 @@ from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.model import RankBatch, RowBatch
-from nearcast.sharding.normalise import serving
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.routing.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
 from nearcast.sharding.routing.keyword_shards import are_words, file_by_words
-from nearcast.sharding.routing.rank_routes import filing
+from nearcast.sharding.routing.rank_routes import file_ranked_rows
 from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
@@ -150,7 +150,7 @@ class Router:
     ) -> Assigned:
         """`weights` are those of the whole table; without them these rows are taken to be all."""
         vocabulary = Vocabulary()
-        read = read_subscriptions(subscriptions, vocabulary, serving(self._dialect)._replace(on_bad=on_bad))
+        read = read_subscriptions(subscriptions, vocabulary, served_dialect(self._dialect)._replace(on_bad=on_bad))
         owners, triples = read.rows.owner_ids, self.assign_read(read.rows, vocabulary)
         if read.ranks.size:
             n_terms = len(vocabulary)
@@ -171,14 +171,14 @@ class Router:
         """The same of ranked rows; `weights` are by term."""
         if self.n_shards == 1:
             return _triples(np.arange(ranks.size), 0, NO_KEY)
-        by_place, by_words, everywhere = filing(ranks, weights, hashes_of_terms(vocabulary))
+        by_place, by_words, everywhere = file_ranked_rows(ranks, weights, hashes_of_terms(vocabulary))
         boxes = _plain(ranks.rows.boxes[by_place[0]], np.float64)
         placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
         placed[:, 0] = by_place[0][placed[:, 0]]
         owners = ranks.rows.owner_ids[by_words[0]]
-        worded = self.assign_by_words(by_words[0], owners, by_words[1])
+        keywords = self.assign_by_words(by_words[0], owners, by_words[1])
         shards = np.tile(np.arange(self.n_shards), len(everywhere))
-        return np.concatenate([placed, worded, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
+        return np.concatenate([placed, keywords, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
 
     def assign_by_words(self, rows: np.ndarray, owners: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """The same of rows that are filed under these keys, wherever a message is."""

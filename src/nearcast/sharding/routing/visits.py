@@ -8,7 +8,7 @@ import numpy as np
 
 from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, leaves_of, mixed
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, leaves_of, mix_hash
 from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, filed_word, span_of
 
 
@@ -36,7 +36,7 @@ def note_shard(shard, message, last_seen, out, n):
 def note_keys(keys, messages, m, area, last_seen, out, n):
     """Append the shards under which this message's tokens are keys in an area; return the new n."""
     for k in range(messages.starts[m], messages.starts[m + 1]):
-        shard = find(keys, mixed(messages.hashes[k], area))
+        shard = find(keys, mix_hash(messages.hashes[k], area))
         if shard != ABSENT:
             n = note_shard(shard, m, last_seen, out, n)
     return n
@@ -60,7 +60,7 @@ def note_words(keys, messages, m, last_seen, out, n):
         for k in range(messages.starts[m], messages.starts[m + 1]):
             code = find(keys, filed_word(messages.hashes[k]))
             if code >= n_shards:
-                choice = mixed(messages.ids[m], messages.hashes[k])
+                choice = mix_hash(messages.ids[m], messages.hashes[k])
                 n = note_span(span_of(np.int64(code), n_shards), choice, m, last_seen, out, n)
     return n
 
@@ -97,7 +97,7 @@ def route_messages(areas, keys, by_words, messages):
         for k in range(leaves_of(areas, messages.boxes[m], stack, leaves)):
             leaf = leaves[k]
             first, stop = areas.part_starts[leaf], areas.part_starts[leaf + 1]
-            home = first + mixed(messages.ids[m], leaf) % (stop - first)
+            home = first + mix_hash(messages.ids[m], leaf) % (stop - first)
             n = note_shard(areas.part_shards[home], m, last_seen, out, n)
             if areas.is_divided[leaf]:
                 n = note_keys(keys, messages, m, leaf + 1, last_seen, out, n)

@@ -25,13 +25,20 @@ from nearcast.geo.space import Space
 from nearcast.ingest.row_groups import sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.matching.rank_method import find_rank_method
-from nearcast.sharding.normalise import serving
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.router import Assigned, Router
-from nearcast.sharding.shard_build import KEYS, SAMPLE, SHARDS, Built, Site, build_shard, no_subscriptions
-from nearcast.sharding.sharded_index import Sharded, index_weights, new_version, publish, shard_router
+from nearcast.sharding.shard_build import KEYS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard, no_subscriptions
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights, new_version, publish, shard_router
 from nearcast.sharding.weights import Weights, given_weights
-from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, Parcel, as_bytes, from_bytes, shipped, unpacked
+from nearcast.spark.batch.arrow_payload import (
+    PAYLOAD_SQL,
+    ArrowPayload,
+    as_bytes,
+    from_bytes,
+    pack_payloads,
+    unpack_payloads,
+)
 from nearcast.spark.batch.duplicate_ids import Part, Source, numbered, open_source
 from nearcast.spark.batch.idf import counted_weights
 from nearcast.tables import REJECTS_SCHEMA, Dialect
@@ -60,7 +67,7 @@ _BUILT_ARROW = pa.schema(
 class BuildJob(NamedTuple):
     """All that a task must know."""
 
-    site: Site
+    settings: BuildSettings
     source: Source
     n_shards: int
 
@@ -76,7 +83,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
     space: Sequence[float] | None = None,
     analyser: Analyser | None = None,
     weights: Any = None,
-) -> Sharded:
+) -> ShardedIndex:
     """Divide a subscriptions table into shards, build them, and make the result the current version at `out`.
 
     `weights` say what tokens weigh for kind `rank`, as in `build_index`: a table (token, weight), a vocabulary, the
@@ -85,7 +92,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
     if shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method(method)
-    dialect = serving(Dialect(analyser or Analyser(), Space.of(space)))
+    dialect = served_dialect(Dialect(analyser or Analyser(), Space.of(space)))
     given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
     try:
@@ -93,9 +100,9 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user's
         known = given or counted_weights(session, source, dialect)
         known.save(folder / "weights")
         router, sample = _planned(folder, (subscriptions, messages), shards, dialect, known)
-        site = Site(str(folder), method, None if space is None else tuple(space), dialect.analyser)
-        told = _run(session, BuildJob(site, source, shards)) if source.tasks else []
-        manifest = _gathered(site, router, sample, told) | {"table": os.path.abspath(subscriptions)}
+        settings = BuildSettings(str(folder), method, None if space is None else tuple(space), dialect.analyser)
+        told = _run(session, BuildJob(settings, source, shards)) if source.tasks else []
+        manifest = _gathered(settings, router, sample, told) | {"table": os.path.abspath(subscriptions)}
         return publish(out, folder, manifest)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -122,7 +129,7 @@ def _run(session: SparkSession, job: BuildJob) -> list[Any]:
     """One job: read and route, shuffle, build. The last partition is of bad rows and counts."""
     n_tasks = len(job.source.tasks)
     tasks = session.range(0, n_tasks, 1, n_tasks)
-    routed = tasks.mapInArrow(partial(_route, job), SHIPPED_SCHEMA)
+    routed = tasks.mapInArrow(partial(_route, job), PAYLOAD_SQL)
     together = routed.repartitionById(job.n_shards + 1, routed["partition"])
     told: list[Any] = together.mapInArrow(partial(_build, job), _BUILT_SCHEMA).collect()
     return told
@@ -132,51 +139,51 @@ def _run(session: SparkSession, job: BuildJob) -> list[Any]:
 
 
 def _route(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    unfinished = Sharded(job.site.folder, {})
+    unfinished = ShardedIndex(job.settings.folder, {})
     router = shard_router(unfinished)
     for batch in batches:
         for task in batch.column("id").to_pylist():
             part = job.source.read(task)
             assigned = router.assign_checked(part.table, weights=index_weights(unfinished))
             if assigned.n_ranked:
-                find_rank_method(job.site.method)  # or it says which methods serve them
-            yield from shipped(_parcels(job.n_shards, part, assigned))
+                find_rank_method(job.settings.method)  # or it says which methods serve them
+            yield from pack_payloads(_payloads(job.n_shards, part, assigned))
 
 
-def _parcels(n_shards: int, part: Part, assigned: Assigned) -> Iterator[Parcel]:
+def _payloads(n_shards: int, part: Part, assigned: Assigned) -> Iterator[ArrowPayload]:
     table = part.table
     n_copies = np.bincount(assigned.rows, minlength=table.num_rows)
     never = assigned.n_good - int(np.count_nonzero(n_copies))
     counts = {"good": assigned.n_good, "ranked": assigned.n_ranked, "never": never}
     rejects = pa.concat_tables([part.rejects, numbered(assigned.rejects, part.rows)])
-    yield Parcel(n_shards, _NO_SHARD, rejects, json.dumps(counts).encode())
+    yield ArrowPayload(n_shards, _NO_SHARD, rejects, json.dumps(counts).encode())
     holders = pa.ListArray.from_arrays(
         pa.array(starts_of(n_copies).astype(np.int32)), pa.array(assigned.shards), mask=pa.array(n_copies < 2)
     )
     table = table.append_column(SHARDS, holders)
     for shard in np.unique(assigned.shards).tolist():
         keys = assigned.filed[assigned.filed[:, 1] == shard, 0]
-        yield Parcel(shard, shard, table.take(pa.array(assigned.rows[assigned.shards == shard])), keys.tobytes())
+        yield ArrowPayload(shard, shard, table.take(pa.array(assigned.rows[assigned.shards == shard])), keys.tobytes())
 
 
 def _build(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Build what came for each shard, which is one unless Spark put partitions together."""
-    of_shard: defaultdict[int, list[Parcel]] = defaultdict(list)
-    for parcel in unpacked(batches):
-        of_shard[parcel.shard].append(parcel)
-    for parcel in of_shard.pop(_NO_SHARD, []):
-        yield _told(_nothing_built(parcel.table), parcel.note or b"{}")
-    for shard, parcels in sorted(of_shard.items()):
-        keys = np.unique(np.concatenate([np.frombuffer(parcel.note, np.int64) for parcel in parcels]))
-        table = pa.concat_tables([parcel.table for parcel in parcels], promote_options="permissive")
-        yield _told(build_shard(job.site, shard, table, keys), b"{}")
+    of_shard: defaultdict[int, list[ArrowPayload]] = defaultdict(list)
+    for payload in unpack_payloads(batches):
+        of_shard[payload.shard].append(payload)
+    for payload in of_shard.pop(_NO_SHARD, []):
+        yield _told(_nothing_built(payload.table), payload.note or b"{}")
+    for shard, payloads in sorted(of_shard.items()):
+        keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
+        table = pa.concat_tables([payload.table for payload in payloads], promote_options="permissive")
+        yield _told(build_shard(job.settings, shard, table, keys), b"{}")
 
 
-def _nothing_built(rejects: pa.Table) -> Built:
-    return Built(_NO_SHARD, "", 0, 0, "", rejects)
+def _nothing_built(rejects: pa.Table) -> BuiltShard:
+    return BuiltShard(_NO_SHARD, "", 0, 0, "", rejects)
 
 
-def _told(built: Built, counts: bytes) -> pa.RecordBatch:
+def _told(built: BuiltShard, counts: bytes) -> pa.RecordBatch:
     row = [*built[:-1], as_bytes(built.rejects), counts.decode()]
     columns = [pa.array([value], field.type) for value, field in zip(row, _BUILT_ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=_BUILT_ARROW)
@@ -185,12 +192,12 @@ def _told(built: Built, counts: bytes) -> pa.RecordBatch:
 # -- back in the driver
 
 
-def _gathered(site: Site, router: Router, sample: pa.Table | None, told: list[Any]) -> dict[str, Any]:
+def _gathered(settings: BuildSettings, router: Router, sample: pa.Table | None, told: list[Any]) -> dict[str, Any]:
     """Give the shards their names, complete the router, and return the manifest."""
-    folder = Path(site.folder)
+    folder = Path(settings.folder)
     built = {row.shard: row for row in told if row.shard != _NO_SHARD}
     for shard in set(range(router.n_shards)) - set(built):
-        built[shard] = build_shard(site, shard, no_subscriptions(), np.empty(0, np.int64))
+        built[shard] = build_shard(settings, shard, no_subscriptions(), np.empty(0, np.int64))
     filed = []
     for shard, row in built.items():
         target = folder / "shards" / f"{shard:05d}"
@@ -202,7 +209,7 @@ def _gathered(site: Site, router: Router, sample: pa.Table | None, told: list[An
     for each in ("attempts", "late"):
         shutil.rmtree(folder / each, ignore_errors=True)
     rejects = _rejects(folder, told)
-    return _manifest(router, site, [built[shard] for shard in range(router.n_shards)]) | {
+    return _manifest(router, settings, [built[shard] for shard in range(router.n_shards)]) | {
         **_totals(told, rejects),
         **_spread(router, sample),
     }
@@ -216,10 +223,10 @@ def _rejects(folder: Path, told: list[Any]) -> pa.Table:
     return rejects
 
 
-def _manifest(router: Router, site: Site, built: list[Any]) -> dict[str, Any]:
+def _manifest(router: Router, settings: BuildSettings, built: list[Any]) -> dict[str, Any]:
     return {
         "n_shards": router.n_shards,
-        "method": site.method,
+        "method": settings.method,
         "space": router.space.header(),
         "analyser": router.analyser.header(),
         "by_text": {

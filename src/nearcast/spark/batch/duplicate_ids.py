@@ -19,10 +19,10 @@ import pyarrow as pa
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import Piece, in_tasks, pieces_of, read_pieces
-from nearcast.sharding.normalise import plain_ids
-from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, Parcel, shipped, unpacked
+from nearcast.sharding.normalise import ids_with_repeats
+from nearcast.spark.batch.arrow_payload import PAYLOAD_SQL, ArrowPayload, pack_payloads, unpack_payloads
 from nearcast.spark.batch.ingest import read_counts
-from nearcast.spark.batch.ingest_duplicate_ids import repeat_reason
+from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason
 from nearcast.tables.faults import Faults
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ class Source(NamedTuple):
         faults = Faults(table.num_rows, "skip")
         late = self._late_rows(task)
         if len(late):
-            ids = plain_ids(table, Faults(table.num_rows, "skip"))
+            ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
             for row in late.tolist():
-                faults.add(row, "id", repeat_reason(ids[row]))
+                faults.add(row, "id", duplicate_id_reason(ids[row]))
         first = sum(_n_rows(before) for before in self.tasks[:task])
         good = faults.good_rows
         rejects = numbered(faults.settle(table), np.arange(table.num_rows) + first)
@@ -106,7 +106,7 @@ def _is_ingested(table: str, n_rows: int) -> bool:
 
 def _has_repeats(table: str) -> bool:
     """0.2 s for 5 million ids in no order, a tenth of what it takes to find out which rows they are in."""
-    read = [_plain_ids(read_pieces([piece], ("id",)))[0] for piece in pieces_of(table, 1 << 40)]
+    read = [_ids_and_rows(read_pieces([piece], ("id",)))[0] for piece in pieces_of(table, 1 << 40)]
     ids = np.concatenate([np.empty(0, np.int64), *read])
     if (ids[1:] > ids[:-1]).all():
         return False
@@ -123,15 +123,15 @@ _IDS = pa.schema([("id", pa.int64()), ("task", pa.int64()), ("row", pa.int64())]
 
 def _ids(source: Source, task: int) -> pa.Table:
     """The ids of a task's rows that have one, and where they are."""
-    ids, rows = _plain_ids(read_pieces(source.tasks[task], ("id",)))
+    ids, rows = _ids_and_rows(read_pieces(source.tasks[task], ("id",)))
     return pa.table([ids, np.full(len(rows), task), rows], schema=_IDS)
 
 
-def _plain_ids(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def _ids_and_rows(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """(ids, rows) of the rows that have one."""
     faults = Faults(table.num_rows, "skip")
     try:
-        ids = plain_ids(table, faults)
+        ids = ids_with_repeats(table, faults)
     except InvalidInput:  # there is no such column: the reader of the rows says it better
         return np.empty(0, np.int64), np.empty(0, np.int64)
     rows = faults.good_rows
@@ -152,7 +152,7 @@ def _note_late(source: Source, part: int, found: pa.Table) -> None:
 def _find_on_spark(session: SparkSession, source: Source) -> None:
     n_parts = -(-source.n_rows // MOST_IDS_HERE)
     tasks = session.range(0, len(source.tasks), 1, len(source.tasks))
-    sent = tasks.mapInArrow(partial(_send_ids, source, n_parts), SHIPPED_SCHEMA)
+    sent = tasks.mapInArrow(partial(_send_ids, source, n_parts), PAYLOAD_SQL)
     together = sent.repartitionById(n_parts, sent["partition"])
     together.mapInArrow(partial(_compare, source), "done int").collect()
 
@@ -162,14 +162,16 @@ def _send_ids(source: Source, n_parts: int, batches: Iterable[pa.RecordBatch]) -
         for task in batch.column("id").to_pylist():
             table = _ids(source, task)
             parts = table["id"].to_numpy() % n_parts
-            yield from shipped(Parcel(k, k, table.filter(pa.array(parts == k))) for k in np.unique(parts).tolist())
+            yield from pack_payloads(
+                ArrowPayload(k, k, table.filter(pa.array(parts == k))) for k in np.unique(parts).tolist()
+            )
 
 
 def _compare(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Files bear the part's number and are whole: a task that is run again leaves the same."""
     of_part: dict[int, list[pa.Table]] = {}
-    for parcel in unpacked(batches):
-        of_part.setdefault(parcel.shard, []).append(parcel.table)
+    for payload in unpack_payloads(batches):
+        of_part.setdefault(payload.shard, []).append(payload.table)
     for part, tables in of_part.items():
         _note_late(source, part, pa.concat_tables(tables))
         yield pa.record_batch({"done": pa.array([1], pa.int32())})

@@ -15,7 +15,14 @@ import pyarrow as pa
 
 from nearcast.sharding.routing.router import hashes_of
 from nearcast.sharding.weights import Weights
-from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, Parcel, as_bytes, from_bytes, shipped, unpacked
+from nearcast.spark.batch.arrow_payload import (
+    PAYLOAD_SQL,
+    ArrowPayload,
+    as_bytes,
+    from_bytes,
+    pack_payloads,
+    unpack_payloads,
+)
 from nearcast.spark.batch.duplicate_ids import Source
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, wanted_by
 from nearcast.tables.columns import strings_of
@@ -43,7 +50,7 @@ def counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> 
     told: list[Any] = []
     if n_tasks:
         job = CountJob(source, dialect, min(n_tasks, _MOST_PARTS))
-        counted = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_count, job), SHIPPED_SCHEMA)
+        counted = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_count, job), PAYLOAD_SQL)
         together = counted.repartitionById(job.n_parts, counted["partition"])
         told = together.mapInArrow(_add_up, _TOLD).collect()
     table = pa.concat_tables([_COUNTS.empty_table(), *(from_bytes(row["content"]) for row in told)]).sort_by("at")
@@ -60,8 +67,8 @@ def _count(job: CountJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
             read = read_subscriptions(table, vocabulary, job.dialect)
             counts = _counts(read, table, vocabulary, task)
             parts = hashes_of(counts["token"].combine_chunks()) % job.n_parts
-            yield from shipped(
-                Parcel(k, k, counts.filter(pa.array(parts == k)), str(len(read.ids) if k == 0 else 0).encode())
+            yield from pack_payloads(
+                ArrowPayload(k, k, counts.filter(pa.array(parts == k)), str(len(read.ids) if k == 0 else 0).encode())
                 for k in range(job.n_parts)
             )
 
@@ -94,9 +101,9 @@ def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:
 
 def _add_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     tables, n_subscriptions = [_COUNTS.empty_table()], 0
-    for parcel in unpacked(batches):
-        tables.append(parcel.table)
-        n_subscriptions += int(parcel.note or b"0")
+    for payload in unpack_payloads(batches):
+        tables.append(payload.table)
+        n_subscriptions += int(payload.note or b"0")
     added = pa.concat_tables(tables).group_by("token").aggregate([("n", "sum"), ("at", "min")])
     added = pa.table([added["token"], added["n_sum"], added["at_min"]], schema=_COUNTS)
     yield pa.record_batch(

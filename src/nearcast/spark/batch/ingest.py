@@ -19,14 +19,14 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.ingest.ingest_part import Job, PartCounts, ingest_part, reason_kind
-from nearcast.ingest.mapping import Kind, resolved
+from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.mapping import Kind, resolve_columns
 from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.row_groups import parquet_files
 from nearcast.ingest.sources import Part, Source, find_sources
-from nearcast.ingest.validate import Rules, clean_schema
-from nearcast.spark.batch.ingest_duplicate_ids import repeat_reason, take_out_repeats
-from nearcast.spark.batch.ingest_parts import Writing, check_mapping, names_seen, plan_parts
+from nearcast.ingest.validate import IngestRules, table_schema
+from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
+from nearcast.spark.batch.ingest_parts import TextFormat, check_mapping, column_names_of, cut_into_parts
 from nearcast.text.analyser import Analyser
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class IngestOptions:
     part_bytes: int = 1 << 26
 
 
-_AS_IT_COMES = IngestOptions()
+_DEFAULTS = IngestOptions()
 
 
 def ingest(
@@ -63,7 +63,7 @@ def ingest(
     out: str,
     rejects: str,
     *,
-    options: IngestOptions = _AS_IT_COMES,
+    options: IngestOptions = _DEFAULTS,
 ) -> dict[str, Any]:
     """Fill the folders `out` and `rejects` (what they held is replaced) and return the counts, which are also left
     in `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
@@ -72,11 +72,11 @@ def ingest(
     _check_apart(out, rejects)
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
-        job = Job(rules, options.delimiter, options.encoding, options.header, options.make_ids, *folders)
-        parts = plan_parts(session, found, _writing(options), options.part_bytes)
+        job = IngestJob(rules, options.delimiter, options.encoding, options.header, options.make_ids, *folders)
+        parts = cut_into_parts(session, found, _text_format(options), options.part_bytes)
         summary = _summary(_run(session, parts, job), found, rules)
         if not options.make_ids:
-            _count_repeats(summary, take_out_repeats(session, job, [source.path for source in found]))
+            _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
         write_whole(clean.path / COUNTS, json.dumps(summary, indent=1, ensure_ascii=False).encode())
         bad.publish()
@@ -86,16 +86,16 @@ def ingest(
 
 def _understood(
     sources: Sequence[str], kind: Kind, mapping: Mapping[str, str], options: IngestOptions
-) -> tuple[list[Source], Rules]:
+) -> tuple[list[Source], IngestRules]:
     """What is asked for, checked before anything is started."""
     _check_encoding(options.encoding)
     Space.of(options.space)
     found = find_sources(sources, options.format)
-    there = names_seen(found, _writing(options))
+    there = column_names_of(found, _text_format(options))
     check_mapping(mapping, found, there)
-    columns = resolved(kind, mapping, there, options.make_ids)
+    columns = resolve_columns(kind, mapping, there, options.make_ids)
     space = None if options.space is None else tuple(float(bound) for bound in options.space)
-    return found, Rules(columns, options.analyser.header(), space)
+    return found, IngestRules(columns, options.analyser.header(), space)
 
 
 def _check_apart(out: str, rejects: str) -> None:
@@ -115,18 +115,18 @@ def _check_encoding(encoding: str) -> None:
     raise InvalidInput(f"files in {encoding} cannot be cut into lines; convert them to UTF-8")
 
 
-def _writing(options: IngestOptions) -> Writing:
-    return Writing(options.delimiter, options.encoding, options.header)
+def _text_format(options: IngestOptions) -> TextFormat:
+    return TextFormat(options.delimiter, options.encoding, options.header)
 
 
-def _run(session: SparkSession, parts: list[Part], job: Job) -> list[PartCounts]:
+def _run(session: SparkSession, parts: list[Part], job: IngestJob) -> list[PartCounts]:
     def work(part: Part) -> PartCounts:
         return ingest_part(part, job)
 
     return session.sparkContext.parallelize(parts, len(parts)).map(work).collect()
 
 
-def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dict[str, Any]:
+def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) -> dict[str, Any]:
     reasons: Counter[str] = Counter()
     for part in counts:
         reasons.update(part.by_reason)
@@ -140,7 +140,7 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dic
         "bytes": sum(source.size for source in found),
         "parts": len(counts),
         "mapping": {target: "+".join(names) for target, names in rules.columns.sources.items()},
-        "columns": clean_schema(rules.columns).names,
+        "columns": table_schema(rules.columns).names,
         "analyser": rules.analyser,
         "space": rules.space,
     }
@@ -149,13 +149,13 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dic
 def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
     if n_repeated:
         reasons = Counter(summary["by_reason"])
-        reasons[reason_kind("id", repeat_reason(0))] += n_repeated
+        reasons[reason_kind("id", duplicate_id_reason(0))] += n_repeated
         summary["by_reason"] = dict(reasons.most_common())
         summary["accepted"] -= n_repeated
         summary["rejected"] += n_repeated
 
 
-def _reconcile(summary: dict[str, Any], job: Job) -> None:
+def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
     """The reader's count against the rows that are in the files, by their own footers."""
     accepted, rejected = (_rows_in(folder) for folder in (job.accepted, job.rejects))
     told = (summary["read"], summary["accepted"], summary["rejected"])

@@ -11,21 +11,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.ingest.ingest_part import REJECTED_SCHEMA, Job, WholeFile, part_file
+from nearcast.ingest.ingest_part import REJECTED_SCHEMA, AtomicParquetFile, IngestJob, part_file
 from nearcast.ingest.output_folder import spark_path
-from nearcast.ingest.records import shown
+from nearcast.ingest.records import printable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def take_out_repeats(session: SparkSession, job: Job, paths: Sequence[str]) -> int:
+def reject_duplicate_ids(session: SparkSession, job: IngestJob, paths: Sequence[str]) -> int:
     """How many accepted records became rejects. Only ids and places are shuffled, 40 bytes a record."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
     def drop(late: pa.Table) -> pa.Table:
-        return drop_rows(late, job, paths)
+        return reject_rows(late, job, paths)
 
     in_order = Window.partitionBy("id").orderBy("part", "place")
     seen = session.read.parquet(spark_path(job.seen))
@@ -36,7 +36,7 @@ def take_out_repeats(session: SparkSession, job: Job, paths: Sequence[str]) -> i
     return sum(told.dropped for told in dropped)
 
 
-def drop_rows(late: pa.Table, job: Job, paths: Sequence[str]) -> pa.Table:
+def reject_rows(late: pa.Table, job: IngestJob, paths: Sequence[str]) -> pa.Table:
     """Write a part's accepted records again without the late ones, and these as rejects. Both under other names than
     what is read, so that a task that runs again finds what the first one found.
     """
@@ -46,8 +46,8 @@ def drop_rows(late: pa.Table, job: Job, paths: Sequence[str]) -> pa.Table:
     file = pq.ParquetFile(part_file(job.accepted, part))
     first = 0
     with (
-        WholeFile(part_file(job.accepted, part, "-first"), file.schema_arrow) as kept,
-        WholeFile(part_file(job.rejects, part, "-late"), REJECTED_SCHEMA) as rejected,
+        AtomicParquetFile(part_file(job.accepted, part, "-first"), file.schema_arrow) as kept,
+        AtomicParquetFile(part_file(job.rejects, part, "-late"), REJECTED_SCHEMA) as rejected,
     ):
         for batch in file.iter_batches():
             here = slice(*np.searchsorted(rows, [first, first + batch.num_rows]))
@@ -62,13 +62,13 @@ def drop_rows(late: pa.Table, job: Job, paths: Sequence[str]) -> pa.Table:
 
 def _rejects(late: pa.Table, records: pa.Table, paths: Sequence[str]) -> pa.Table:
     """In the library's own words. The record is the clean one: the raw one was let go when it was found good."""
-    told = [shown(json.dumps(record, default=str, ensure_ascii=False)) for record in records.to_pylist()]
-    reasons = [repeat_reason(number) for number in late["id"].to_pylist()]
+    told = [printable(json.dumps(record, default=str, ensure_ascii=False)) for record in records.to_pylist()]
+    reasons = [duplicate_id_reason(number) for number in late["id"].to_pylist()]
     sources = [paths[source] for source in late["source"].to_pylist()]
     return pa.table(
         [sources, late["position"].combine_chunks(), ["id"] * len(told), reasons, told], schema=REJECTED_SCHEMA
     )
 
 
-def repeat_reason(number: int) -> str:
+def duplicate_id_reason(number: int) -> str:
     return f"id {number} is already in this table; ids must differ"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SAMPLED_FILES = 20
 
 
-class Writing(NamedTuple):
+class TextFormat(NamedTuple):
     """How text files are written; None: as their endings say."""
 
     delimiter: str | None
@@ -41,23 +41,23 @@ class Writing(NamedTuple):
     header: tuple[str, ...] | None
 
 
-def names_seen(sources: Sequence[Source], writing: Writing) -> list[str]:
+def column_names_of(sources: Sequence[Source], text_format: TextFormat) -> list[str]:
     """The columns of the first files, in their order. A file that cannot be read tells its fault when it is read."""
     names: dict[str, None] = {}
     for source in sources[:_SAMPLED_FILES]:
         try:
-            names |= dict.fromkeys(_names(source, writing))
+            names |= dict.fromkeys(_names(source, text_format))
         except BrokenFile:
             continue
     return list(names)
 
 
-def _names(source: Source, writing: Writing) -> Sequence[str]:
+def _names(source: Source, text_format: TextFormat) -> Sequence[str]:
     if source.format == "parquet":
         return parquet_names(source.path)
     if source.format == "jsonl":
-        return json_names(source.path, writing.encoding)
-    dialect = CsvDialect(delimiter_of(source.path, writing.delimiter), writing.encoding, writing.header)
+        return json_names(source.path, text_format.encoding)
+    dialect = CsvDialect(delimiter_of(source.path, text_format.delimiter), text_format.encoding, text_format.header)
     return csv_header(source.path, dialect).names
 
 
@@ -72,11 +72,13 @@ def check_mapping(mapping: Mapping[str, str], sources: Sequence[Source], there: 
             raise InvalidInput(f"'{target}': no file has a column '{missing[0]}'; they have {', '.join(there)}")
 
 
-def plan_parts(session: SparkSession, sources: Sequence[Source], writing: Writing, largest: int) -> list[Part]:
+def cut_into_parts(
+    session: SparkSession, sources: Sequence[Source], text_format: TextFormat, largest: int
+) -> list[Part]:
     """Parts of about the same size, in the order of the files. Large plain files are surveyed first, in tasks."""
     size = wanted_size(sources, cores_of(session), largest)
     ranges = [found for source in sources for found in ranges_of(source, size)]
-    cut = _cut(ranges, _surveyed(session, ranges, writing))
+    cut = _cut(ranges, _surveyed(session, ranges, text_format))
     splits: list[Split] = []
     for source in sources:
         if source.format == "parquet":
@@ -87,12 +89,12 @@ def plan_parts(session: SparkSession, sources: Sequence[Source], writing: Writin
     return parts_of(splits, size, lambda split: split_size(split, sizes[split.source]))
 
 
-def _surveyed(session: SparkSession, ranges: list[Range], writing: Writing) -> list[Surveyed]:
+def _surveyed(session: SparkSession, ranges: list[Range], text_format: TextFormat) -> list[Surveyed]:
     if not ranges:
         return []
 
     def look(found: Range) -> Surveyed:
-        delimiter = delimiter_of(found.path, writing.delimiter) if found.format == "csv" else None
+        delimiter = delimiter_of(found.path, text_format.delimiter) if found.format == "csv" else None
         return survey(found.path, found.start, found.stop, delimiter)
 
     return session.sparkContext.parallelize(ranges, len(ranges)).map(look).collect()

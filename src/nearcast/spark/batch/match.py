@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import pieces_of
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
-from nearcast.sharding.sharded_index import Sharded, open_sharded
-from nearcast.spark.batch.arrow_payload import SHIPPED_SCHEMA, from_bytes
+from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
+from nearcast.spark.batch.arrow_payload import PAYLOAD_SQL, from_bytes
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.batch.match_task import TOLD_SCHEMA, MatchJob, match_pieces, match_shards, route_pieces
+from nearcast.spark.batch.match_task import REPORT_SQL, MatchJob, match_pieces, match_shards, route_pieces
 from nearcast.spark.runtime.session import cores_of
 from nearcast.tables import REJECTS_SCHEMA
 
@@ -72,7 +72,7 @@ def match_batch(
     return counts
 
 
-def chosen_layout(sharded: Sharded, layout: Layout) -> str:
+def chosen_layout(sharded: ShardedIndex, layout: Layout) -> str:
     """`auto`: replicated while the whole index takes at most half of a machine's memory."""
     if layout not in ("auto", "replicated", "sharded"):
         raise InvalidInput(f"no layout '{layout}'; it is auto, replicated or sharded")
@@ -90,7 +90,7 @@ def _rows_per_task(messages: str, n_cores: int) -> int:
     return max(_FEWEST_ROWS_PER_TASK, min(ROWS_PER_TASK, -(-total // (_TASKS_PER_CORE * n_cores))))
 
 
-def _salts(sharded: Sharded, n_tasks: int) -> int:
+def _salts(sharded: ShardedIndex, n_tasks: int) -> int:
     """Into how many partitions the messages of one shard go, for about as many partitions as there are tasks."""
     return max(1, round(n_tasks / sharded.n_shards))
 
@@ -99,10 +99,10 @@ def _run(session: SparkSession, job: MatchJob, layout: str) -> list[Any]:
     n_tasks = len(job.source.tasks)
     frame = session.range(0, n_tasks, 1, n_tasks)
     if layout == "sharded":
-        routed = frame.mapInArrow(partial(route_pieces, job), SHIPPED_SCHEMA)
+        routed = frame.mapInArrow(partial(route_pieces, job), PAYLOAD_SQL)
         frame = routed.repartitionById(job.n_partitions, routed["partition"])
     match = match_pieces if layout == "replicated" else match_shards
-    told: list[Any] = frame.mapInArrow(partial(match, job), TOLD_SCHEMA).collect()
+    told: list[Any] = frame.mapInArrow(partial(match, job), REPORT_SQL).collect()
     return told
 
 

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.sharding.match_shards import id_order, match_all, match_parts, route_table
-from nearcast.sharding.sharded_index import Sharded
-from nearcast.spark.batch.arrow_payload import Parcel, as_bytes, shipped, unpacked
+from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
+from nearcast.sharding.sharded_index import ShardedIndex
+from nearcast.spark.batch.arrow_payload import ArrowPayload, as_bytes, pack_payloads, unpack_payloads
 from nearcast.spark.batch.duplicate_ids import Part, Source, numbered
 from nearcast.tables import REJECTS_SCHEMA
 
-TOLD_SCHEMA = "file string, messages long, visits long, pairs long, rejected long, rejects binary"
+REPORT_SQL = "file string, messages long, visits long, pairs long, rejected long, rejects binary"
 _TOLD_ARROW = pa.schema(
     [
         ("file", pa.string()),
@@ -34,7 +34,7 @@ _NO_SHARD = -1
 class MatchJob(NamedTuple):
     """All that a task must know."""
 
-    sharded: Sharded
+    sharded: ShardedIndex
     source: Source  # of messages
     attempts: str  # the folder for files that the driver has not yet heard of
     salts: int  # partitions of each shard
@@ -49,7 +49,7 @@ def match_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     """Replicated: read messages, match them against all shards."""
     for task in _task_numbers(batches):
         part = _in_id_order(job.source.read(task))
-        matched = match_all(job.sharded, part.table)
+        matched = match_all_in_parts(job.sharded, part.table)
         file, pairs = _written(job, matched.parts)
         yield _told(file, (matched.n_messages, matched.n_visits, pairs), _all_rejects(part, matched.rejects))
 
@@ -59,22 +59,22 @@ def route_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     for task in _task_numbers(batches):
         part = job.source.read(task)
         routed, rejects = route_table(job.sharded, part.table)
-        parcels = [Parcel(shard * job.salts + task % job.salts, shard, table) for shard, table in routed.items()]
+        payloads = [ArrowPayload(shard * job.salts + task % job.salts, shard, table) for shard, table in routed.items()]
         n_good = str(part.table.num_rows - len(rejects)).encode()
-        bad = Parcel(job.n_partitions - 1, _NO_SHARD, _all_rejects(part, rejects), n_good)
-        yield from shipped([*parcels, bad])
+        bad = ArrowPayload(job.n_partitions - 1, _NO_SHARD, _all_rejects(part, rejects), n_good)
+        yield from pack_payloads([*payloads, bad])
 
 
 def match_shards(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Sharded, after the shuffle: match what came for each shard, which is one unless Spark put partitions together."""
-    of_shard: defaultdict[int, list[Parcel]] = defaultdict(list)
-    for parcel in unpacked(batches):
-        of_shard[parcel.shard].append(parcel)
-    for parcel in of_shard.pop(_NO_SHARD, []):
-        yield _told("", (int(parcel.note or b"0"), 0, 0), parcel.table)
-    for shard, parcels in sorted(of_shard.items()):
-        table = pa.concat_tables([parcel.table for parcel in parcels], promote_options="permissive")
-        file, pairs = _written(job, match_parts(job.sharded, shard, table))
+    of_shard: defaultdict[int, list[ArrowPayload]] = defaultdict(list)
+    for payload in unpack_payloads(batches):
+        of_shard[payload.shard].append(payload)
+    for payload in of_shard.pop(_NO_SHARD, []):
+        yield _told("", (int(payload.note or b"0"), 0, 0), payload.table)
+    for shard, payloads in sorted(of_shard.items()):
+        table = pa.concat_tables([payload.table for payload in payloads], promote_options="permissive")
+        file, pairs = _written(job, match_one_in_parts(job.sharded, shard, table))
         yield _told(file, (0, table.num_rows, pairs), REJECTS_SCHEMA.empty_table())
 
 

@@ -33,16 +33,16 @@ def plain_failures() -> Iterator[None]:
     except pa.ArrowException as error:
         raise NearcastError(f"a file cannot be read: {error}") from error
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
-        raise NearcastError(plain(error)) from error
+        raise NearcastError(failure_reason(error)) from error
 
 
-def is_of_spark(error: BaseException) -> bool:
+def is_spark_error(error: BaseException) -> bool:
     return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
 
 
-def plain(error: BaseException) -> str:
+def failure_reason(error: BaseException) -> str:
     """The reason that our own code gave in a worker; else the innermost that a worker or Java gave."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [found[1] for line in lines if (found := _OURS.match(line))]
@@ -58,7 +58,7 @@ def plain(error: BaseException) -> str:
     return f"Spark failed: {first}"
 
 
-def patiently(work: Callable[[], T]) -> T:
+def retry_slow_start(work: Callable[[], T]) -> T:
     """What `work` returns; it is begun again where a Python worker was too slow to start. The one that asks a broker
     for its offsets is no fork of the daemon's, and Spark gives it ten seconds, whatever the machine has to do.
     """

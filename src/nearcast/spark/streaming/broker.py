@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.errors import InvalidInput, MissingPart
 from nearcast.sharding.live.changes import ENDINGS
-from nearcast.spark.runtime.failures import patiently
+from nearcast.spark.runtime.failures import retry_slow_start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +24,7 @@ _BINARY_FILES = "path string, modificationTime timestamp, length long, content b
 _KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
-def is_values(source: str) -> bool:
+def is_broker(source: str) -> bool:
     """Whether a source's rows are a broker's (entry, value), not paths of files."""
     return source != "files"
 
@@ -57,7 +57,7 @@ def _files(session: SparkSession, folder: str, options: Mapping[str, str]) -> Da
     return reader.load(folder).select("path")
 
 
-def sink_of(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
+def open_sink(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
     """Code that takes the matches of a batch."""
     if sink is None or callable(sink):
         return sink
@@ -71,7 +71,7 @@ def sink_of(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
 def _to_redis(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:
     _redis(matches.sparkSession)
     writer = matches.write.format("redis-streams").mode("append")
-    patiently(writer.options(**dict(options) | {"batch": str(batch)}).save)
+    retry_slow_start(writer.options(**dict(options) | {"batch": str(batch)}).save)
 
 
 def _to_kafka(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:

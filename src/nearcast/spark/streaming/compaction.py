@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
-from nearcast.sharding.live.checkpoint import PlanBook
+from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
-from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, serving, tidy_subscriptions
-from nearcast.sharding.sharded_index import Sharded, index_weights
+from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights
 from nearcast.spark.batch.duplicate_ids import Source, open_source
-from nearcast.spark.runtime.failures import is_of_spark, plain
+from nearcast.spark.runtime.failures import failure_reason, is_spark_error
 from nearcast.spark.streaming.task import dialect_of
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
@@ -48,7 +48,7 @@ class Compactor:
     """Runs one compaction at a time, in a thread: Spark schedules its jobs among those of the batches."""
 
     def __init__(
-        self, session: SparkSession, book: PlanBook, table: str | None, share: float, bounds: tuple[int, int]
+        self, session: SparkSession, book: StreamCheckpoint, table: str | None, share: float, bounds: tuple[int, int]
     ) -> None:
         self._session = session
         self._book = book
@@ -60,7 +60,7 @@ class Compactor:
         self.failure: str | None = None
         """Why the last one failed, in a line: the stream goes on with its delta."""
 
-    def consider(self, base: Sharded, delta: Delta, name: str) -> None:
+    def consider(self, base: ShardedIndex, delta: Delta, name: str) -> None:
         """Begin if the delta has grown past its share of the base and none is under way."""
         least, most = self._bounds
         wanted = min(max(least, self._share * int(base.manifest["subscriptions"])), most)
@@ -81,7 +81,7 @@ class Compactor:
         """Wait for what is under way."""
         self._thread.shutdown(wait=True)
 
-    def _compact(self, base: Sharded, number: int, name: str) -> None:
+    def _compact(self, base: ShardedIndex, number: int, name: str) -> None:
         try:
             merged = self._book.root / "subscriptions" / uuid.uuid4().hex[:12]
             tables = (self._table_of(base), self._book.deltas / name, merged)
@@ -91,11 +91,11 @@ class Compactor:
             write_whole(self._book.root / "compacted.json", json.dumps(done._asdict()).encode())
             _remove_others(merged)
         except Exception as error:  # whatever it is, matching goes on without
-            self.failure = plain(error) if is_of_spark(error) else str(error)
+            self.failure = failure_reason(error) if is_spark_error(error) else str(error)
         finally:
             self._book.held.discard(name)
 
-    def _table_of(self, base: Sharded) -> str:
+    def _table_of(self, base: ShardedIndex) -> str:
         """What the base was built from: the stream's own if a compaction made it."""
         own = Path(base.path) / _TABLE
         table = own.read_text() if own.exists() else self._table or base.manifest.get("table")
@@ -115,7 +115,7 @@ def _remove_others(folder: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def compact(session: SparkSession, base: Sharded, tables: tuple[str, Path, Path], index: Path) -> Sharded:
+def compact(session: SparkSession, base: ShardedIndex, tables: tuple[str, Path, Path], index: Path) -> ShardedIndex:
     """Build a new version at `index` from the base's table and the delta, the first two of `tables`; the third is
     where they are merged.
     """
@@ -155,10 +155,10 @@ def untouched(
     touched = pq.read_table(touched_path, partitioning=None)["id"].to_numpy()
     for task in (task for batch in batches for task in batch.column("id").to_pylist()):
         table = source.read(task).table
-        read = read_subscriptions(table, Vocabulary(), serving(dialect))
+        read = read_subscriptions(table, Vocabulary(), served_dialect(dialect))
         stays = np.ones(table.num_rows, bool)
         stays[read.rejects["row"].to_numpy()] = False  # they are not in the base either
         good = table.filter(pa.array(stays))
         is_kept = ~is_among(read.ids, touched)
-        kept = tidy_subscriptions(good.filter(pa.array(is_kept)), read.ids[is_kept], dialect)
+        kept = normalise_subscriptions(good.filter(pa.array(is_kept)), read.ids[is_kept], dialect)
         yield from kept.cast(SUBSCRIPTIONS_SCHEMA).combine_chunks().to_batches()

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.checkpoint import PlanBook
-from nearcast.sharding.live.stream_output import Committed
-from nearcast.spark.runtime.failures import is_of_spark, patiently, plain_failures
-from nearcast.spark.streaming.broker import Sink, is_values, open_source, sink_of
+from nearcast.sharding.live.checkpoint import StreamCheckpoint
+from nearcast.sharding.live.stream_output import StreamOutput
+from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry_slow_start
+from nearcast.spark.streaming.broker import Sink, is_broker, open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
-from nearcast.spark.streaming.input_chooser import Planner
-from nearcast.spark.streaming.task import PARTS_SQL, Job, deliver_files, deliver_values
+from nearcast.spark.streaming.input_chooser import InputChooser
+from nearcast.spark.streaming.task import PARTS_SQL, StreamJob, deliver_files, deliver_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,15 +81,15 @@ def run_stream(
     given = _checked(options)
     started = time.perf_counter()
     with plain_failures(), _alone(Path(checkpoint)) as stream_id:
-        book = PlanBook(checkpoint)
+        book = StreamCheckpoint(checkpoint)
         bounds = (given.compact_least, given.compact_most)
         compactor = Compactor(session, book, given.subscriptions, given.compact_share, bounds)
-        committed = Committed(out, stream_id)
+        committed = StreamOutput(out, stream_id)
         options_of_source = {**given.source_options, **_limits(given)}
-        source = patiently(lambda: open_source(session, given.source, messages, options_of_source))
-        batches = _Batches(Planner(book, index, changes, compactor), book, committed, given)
+        source = retry_slow_start(lambda: open_source(session, given.source, messages, options_of_source))
+        batches = _Batches(InputChooser(book, index, changes, compactor), book, committed, given)
         try:
-            patiently(lambda: _run(source, batches, book, given))
+            retry_slow_start(lambda: _run(source, batches, book, given))
         finally:
             compactor.close()
     told: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
@@ -101,13 +101,15 @@ def run_stream(
 class _Batches:
     """What Spark calls for each micro-batch."""
 
-    def __init__(self, planner: Planner, book: PlanBook, committed: Committed, options: StreamOptions) -> None:
+    def __init__(
+        self, planner: InputChooser, book: StreamCheckpoint, committed: StreamOutput, options: StreamOptions
+    ) -> None:
         self._planner = planner
         self._book = book
         self._committed = committed
         self._options = options
-        self._deliver = deliver_values if is_values(options.source) else deliver_files
-        self._sink = sink_of(options.sink, options.sink_options)
+        self._deliver = deliver_values if is_broker(options.source) else deliver_files
+        self._sink = open_sink(options.sink, options.sink_options)
         self.lock = threading.Lock()  # held while a batch is under way
         self.is_stopped = False
         self.n_batches = 0
@@ -127,7 +129,7 @@ class _Batches:
     def _match(self, messages: DataFrame, batch: int) -> dict[str, Any]:
         plan = self._planner.plan(batch)
         stage = self._committed.stage()
-        job = Job(self._book.sharded(plan), self._book.delta_path(plan), str(stage))
+        job = StreamJob(self._book.sharded(plan), self._book.delta_path(plan), str(stage))
         parts = self._parts(messages.mapInArrow(functools.partial(self._deliver, job), PARTS_SQL))
         rejects = self._book.deltas / plan.delta / "rejects.parquet" if plan.delta and plan.files else None
         return self._committed.commit(plan, stage, parts, rejects)
@@ -137,7 +139,7 @@ class _Batches:
             try:
                 return list(delivered.collect())
             except Exception as error:
-                if not is_of_spark(error):
+                if not is_spark_error(error):
                     raise
         return list(delivered.collect())
 
@@ -149,7 +151,7 @@ class _Batches:
             self._options.on_batch(manifest)
 
 
-def _run(source: DataFrame, batches: _Batches, book: PlanBook, options: StreamOptions) -> None:
+def _run(source: DataFrame, batches: _Batches, book: StreamCheckpoint, options: StreamOptions) -> None:
     trigger: dict[str, Any] = {"availableNow": True} if options.once else {"processingTime": f"{options.every} seconds"}
     writer = source.writeStream.foreachBatch(batches).trigger(**trigger)
     batches.is_stopped = False

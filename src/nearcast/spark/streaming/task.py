@@ -19,19 +19,19 @@ import pyarrow.parquet as pq
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput, UnsupportedKind
-from nearcast.ingest.broker_values import decoded
+from nearcast.ingest.broker_values import decode_values
 from nearcast.matching.rank_method import find_rank_method
 from nearcast.sharding.live.delta import is_among, open_delta
-from nearcast.sharding.match_shards import match_everything
+from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.normalise import (
     MESSAGES_SCHEMA,
     REJECTS_SCHEMA,
     SERVED_KINDS,
-    located,
-    tidy_messages,
-    whole_file_reject,
+    file_reject,
+    normalise_messages,
+    with_source,
 )
-from nearcast.sharding.sharded_index import Sharded, index_weights, shard_router
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: what they match is held in memory
@@ -48,10 +48,10 @@ PARTS_SCHEMA = pa.schema(
 PARTS_SQL = "file string, rows long, messages long, rejects string, rejected long"
 
 
-class Job(NamedTuple):
+class StreamJob(NamedTuple):
     """What the tasks of one micro-batch are told."""
 
-    base: Sharded
+    base: ShardedIndex
     delta: str | None
     folder: str  # where files that the driver has not taken over lie
 
@@ -65,20 +65,20 @@ class _Chunk(NamedTuple):
     rejects: pa.Table | None = None
 
 
-def deliver_files(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow over rows with a column `path`."""
     names = (path for batch in batches for path in batch.column("path").to_pylist())
     yield _deliver(job, (chunk for name in names for chunk in _chunks_of_file(_local(name))))
 
 
-def deliver_values(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def deliver_values(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For mapInArrow over a broker's rows: `entry`, where each came from, and `value`, see values.py."""
-    yield _deliver(job, (_Chunk("", 0, *decoded(batch)) for batch in batches))
+    yield _deliver(job, (_Chunk("", 0, *decode_values(batch)) for batch in batches))
 
 
-def pairs_of(base: Sharded, delta: str | None, messages: pa.Table) -> pa.Table:
+def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Table:
     """The matches of messages in MESSAGES_SCHEMA, sorted, no pair twice; always with scores, null for kind `match`."""
-    found = _scored(match_everything(base, messages))
+    found = _scored(match_all_shards(base, messages))
     if delta is None:
         return found
     indexes, touched = open_delta(delta, dialect_of(base), lambda: index_weights(base))
@@ -97,7 +97,7 @@ def _scored(pairs: pa.Table) -> pa.Table:
     return pairs.append_column("score", pa.nulls(pairs.num_rows, pa.float64()))
 
 
-def dialect_of(base: Sharded) -> Dialect:
+def dialect_of(base: ShardedIndex) -> Dialect:
     """How messages and subscriptions are read for this index."""
     router = shard_router(base)
     return Dialect(router.analyser, router.space, "skip", served_kinds(base.manifest["method"]))
@@ -117,12 +117,12 @@ def _sorted(pairs: pa.Table) -> pa.Table:
     return pairs.take(pa.array(order)).combine_chunks()
 
 
-def _deliver(job: Job, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
+def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
     dialect = dialect_of(job.base)
     pairs, rejects = _File(job.folder, "part", RANKED_SCHEMA), _File(job.folder, "_rejects", REJECTS_SCHEMA)
     n_messages = 0
     for chunk in chunks:
-        messages, bad = _tidied(chunk, dialect)
+        messages, bad = _normalised(chunk, dialect)
         rejects.write(bad)
         n_messages += messages.num_rows
         pairs.write(pairs_of(job.base, job.delta, messages))
@@ -132,16 +132,16 @@ def _deliver(job: Job, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
     )
 
 
-def _tidied(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
+def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     before = REJECTS_SCHEMA.empty_table() if chunk.rejects is None else chunk.rejects
     if chunk.table is None or not chunk.table.num_rows:
         return MESSAGES_SCHEMA.empty_table(), before
     try:
-        messages, rejects = tidy_messages(chunk.table, dialect)
+        messages, rejects = normalise_messages(chunk.table, dialect)
     except InvalidInput as error:  # what is wrong with a column is wrong with each of its rows
-        return MESSAGES_SCHEMA.empty_table(), whole_file_reject(chunk.source, str(error), error.column, chunk.first_row)
+        return MESSAGES_SCHEMA.empty_table(), file_reject(chunk.source, str(error), error.column, chunk.first_row)
     rows = rejects["row"].to_numpy()
-    found = located(rejects.set_column(0, "row", pa.array(rows + chunk.first_row)), chunk.source)
+    found = with_source(rejects.set_column(0, "row", pa.array(rows + chunk.first_row)), chunk.source)
     if "entry" in chunk.table.column_names:
         entries = chunk.table["entry"].take(pa.array(rows))
         found = found.set_column(0, "source", entries).set_column(1, "row", pa.nulls(len(rows), pa.int64()))
@@ -161,7 +161,7 @@ def _chunks_of_file(path: str) -> Iterator[_Chunk]:
                 row += batch.num_rows
     except (pa.ArrowException, OSError, InvalidInput) as error:
         reason = f"it cannot be read{f' from row {row} on' if row else ''}: {error}"
-        yield _Chunk(path, row, None, whole_file_reject(path, reason, row=row))
+        yield _Chunk(path, row, None, file_reject(path, reason, row=row))
 
 
 def _local(name: str) -> str:
