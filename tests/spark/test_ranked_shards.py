@@ -19,7 +19,7 @@ from nearcast.geo.space import LONLAT
 from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.planning.keyword_placement import shards_for
 from nearcast.sharding.planning.plan import make_router
-from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, code_of_span, file_words
+from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, code_of_span, file_keywords
 from nearcast.sharding.routing.router import Router, hashes_of
 from nearcast.sharding.sharded_index import index_weights, open_sharded
 from nearcast.sharding.weights import given_weights
@@ -87,7 +87,7 @@ def random_codes(router: Router, seed: int) -> Router:
     rng, n_shards = np.random.default_rng(seed), router.n_shards
     if n_shards == 1:
         return router
-    words = file_words(hashes_of(pa.array(WORDS)))[rng.random(len(WORDS)) < 0.8]
+    words = file_keywords(hashes_of(pa.array(WORDS)))[rng.random(len(WORDS)) < 0.8]
     firsts, sizes = rng.integers(0, n_shards, len(words)), rng.integers(2, n_shards + 1, len(words))
     spans = [code_of_span(*span, n_shards) for span in zip(firsts, sizes, strict=True)]
     others = code_of_span(0, SPREAD_OVER_ALL, n_shards), code_of_span(0, n_shards, n_shards)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from nearcast.sharding.normalise import REJECTS_SCHEMA
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 
 _ARROW_MARK = b"\xff\xff\xff\xff"  # every Arrow stream begins with it; JSON cannot
 _NUMBERS = ("x", "y", "xmin", "ymin", "xmax", "ymax")
@@ -53,7 +53,7 @@ def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
         else:
             _take_json(entry, value, records, faults)
     messages = pa.concat_tables([pa.Table.from_pylist(records, VALUES_SCHEMA), *tables], promote_options="permissive")
-    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], REJECTS_SCHEMA)
+    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], SOURCE_REJECTS_SCHEMA)
 
 
 def encode_messages(messages: pa.Table) -> bytes:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.sharding.normalise import (
-    REJECTS_SCHEMA,
+    SOURCE_REJECTS_SCHEMA,
     SUBSCRIPTIONS_SCHEMA,
     file_reject,
     ids_with_repeats,
@@ -113,7 +113,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
 def join_changes(parts: list[Changes]) -> Changes:
     """Changes one after the other as one."""
     if not parts:
-        return _nothing(REJECTS_SCHEMA.empty_table())
+        return _nothing(SOURCE_REJECTS_SCHEMA.empty_table())
     ids = np.concatenate([part.ids for part in parts])
     is_last = np.zeros(len(ids), bool)
     is_last[_last_of_each(ids)] = True

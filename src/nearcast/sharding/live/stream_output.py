@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
 from nearcast.sharding.live.checkpoint import BatchInputs
-from nearcast.sharding.normalise import REJECTS_SCHEMA
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 from nearcast.tables import RANKED_SCHEMA, write_table
 
 
@@ -97,7 +97,10 @@ def read_stream_rejects(out: str | os.PathLike[str]) -> pa.Table:
     """All rejects of a stream: source, row, column, reason, record."""
     files = sorted(Path(out).glob("batch=*/_rejects-*.parquet"))
     return pa.concat_tables(
-        [REJECTS_SCHEMA.empty_table(), *(pq.read_table(file, partitioning=None).cast(REJECTS_SCHEMA) for file in files)]
+        [
+            SOURCE_REJECTS_SCHEMA.empty_table(),
+            *(pq.read_table(file, partitioning=None).cast(SOURCE_REJECTS_SCHEMA) for file in files),
+        ]
     )
 
 

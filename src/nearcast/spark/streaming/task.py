@@ -25,8 +25,8 @@ from nearcast.sharding.live.delta import is_among, open_delta
 from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.normalise import (
     MESSAGES_SCHEMA,
-    REJECTS_SCHEMA,
     SERVED_KINDS,
+    SOURCE_REJECTS_SCHEMA,
     file_reject,
     normalise_messages,
     with_source,
@@ -119,7 +119,7 @@ def _sorted(pairs: pa.Table) -> pa.Table:
 
 def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
     dialect = dialect_of(job.base)
-    pairs, rejects = _File(job.folder, "part", RANKED_SCHEMA), _File(job.folder, "_rejects", REJECTS_SCHEMA)
+    pairs, rejects = _File(job.folder, "part", RANKED_SCHEMA), _File(job.folder, "_rejects", SOURCE_REJECTS_SCHEMA)
     n_messages = 0
     for chunk in chunks:
         messages, bad = _normalised(chunk, dialect)
@@ -133,7 +133,7 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
-    before = REJECTS_SCHEMA.empty_table() if chunk.rejects is None else chunk.rejects
+    before = SOURCE_REJECTS_SCHEMA.empty_table() if chunk.rejects is None else chunk.rejects
     if chunk.table is None or not chunk.table.num_rows:
         return MESSAGES_SCHEMA.empty_table(), before
     try:
