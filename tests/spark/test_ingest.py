@@ -22,7 +22,7 @@ from nearcast.ingest import ingest_part as ingest_part_module
 from nearcast.ingest.ingest_part import IngestJob, ingest_part
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
-from nearcast.spark.batch.ingest import IngestOptions, _understood, ingest, read_counts
+from nearcast.spark.batch.ingest import IngestOptions, _read_arguments, ingest, read_counts
 from nearcast.spark.batch.ingest_duplicate_ids import reject_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
@@ -178,7 +178,7 @@ def test_subscriptions_keep_the_columns_of_the_contract(spark: Any, tmp_path: Pa
 
 def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("id,text,x,y\n1,fog,2,3\n2,ice,999,3\n1,ice,2,3\n5,ice,2,3\n")
-    found, rules = _understood([str(tmp_path / "a.csv")], "messages", {}, IngestOptions())
+    found, rules = _read_arguments([str(tmp_path / "a.csv")], "messages", {}, IngestOptions())
     folders = [tmp_path / name for name in ("accepted", "rejects", "seen")]
     for folder in folders:
         folder.mkdir()

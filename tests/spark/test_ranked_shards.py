@@ -129,7 +129,7 @@ def test_wherever_words_are_placed_the_library_is_equalled_bit_for_bit(
     tmp_path: Path, monkeypatch: Any, n_shards: int
 ) -> None:
     monkeypatch.setattr(
-        "nearcast.sharding.planning.plan.with_words", lambda router, sample: random_codes(router, n_shards)
+        "nearcast.sharding.planning.plan.place_keywords", lambda router, sample: random_codes(router, n_shards)
     )
     subscriptions, messages = ranked_subscriptions(n_shards, SIZES[0]), nasty_messages(n_shards, SIZES[1])
     assert_equals_the_library(tmp_path, (subscriptions, messages), n_shards)

@@ -1,58 +1,44 @@
-"""What one task of the ingest does: read its part of the raw files, judge each record, write three files.
+"""One task of the ingest: reads its part of the raw files, validates each record, and writes three files.
 
-The files bear the part's number and are renamed into place when they are whole: a task that is run again, or twice
-at once, leaves the same files.
+The files are named after the number of the part and renamed into place when they are complete. A task that runs again,
+or twice at once, leaves the same files.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nearcast.ingest.csv_records import CsvDialect, csv_blocks
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.parquet_records import parquet_blocks
+from nearcast.ingest.parquet_writers import AtomicParquetFile
 from nearcast.ingest.records import Block, BrokenFile, Fault
 from nearcast.ingest.sources import Part, Split, delimiter_of
 from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 
-REJECTED_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("position", pa.int64()),
-        ("column", pa.string()),
-        ("reason", pa.string()),
-        ("record", pa.string()),
-    ]
-)
-"""A reject: the file, the line or row of it (from 1), what is wrong with which column, and the record as it came."""
+REJECTED_SCHEMA = SOURCE_REJECTS_SCHEMA.set(1, pa.field("position", pa.int64()))
+"""A reject: the file, the line or row in it (from 1), the column, the reason, and the raw record."""
 
 SEEN_SCHEMA = pa.schema(
-    [
-        ("id", pa.int64()),
-        ("part", pa.int32()),
-        ("place", pa.int64()),
-        ("row", pa.int64()),
-        ("source", pa.int32()),
-        ("position", pa.int64()),
-    ]
+    [("id", pa.int64()), ("part", pa.int32()), ("place", pa.int64())]
+    + [("row", pa.int64()), ("source", pa.int32()), ("position", pa.int64())]
 )
-"""An id that was read: its record's place in the part, and its row among the accepted ones (-1 if it is none)."""
+"""An id that was read: the place of its record in the part, and its row among the accepted records (-1: rejected)."""
 
 MADE_ID_SHIFT = 40
-"""A made id is (number of the file << 40) + line or row: unique, and the same at each run over the same files."""
+"""A made id is (number of the file << 40) + line or row: unique, and the same in each run over the same files."""
 
 
 class IngestJob(NamedTuple):
-    """What all parts share. Small: it travels to workers with each task."""
+    """What all parts need. Small: it travels to workers with each task."""
 
     rules: IngestRules
     delimiter: str | None
@@ -65,7 +51,7 @@ class IngestJob(NamedTuple):
 
 
 class PartCounts(NamedTuple):
-    """What became of a part's records. `read` is the reader's own count."""
+    """The counts of a part. `read` is counted by the reader of the raw file."""
 
     part: int
     read: int
@@ -79,7 +65,7 @@ def part_file(folder: str, part: int, suffix: str = "") -> str:
 
 
 def ingest_part(part: Part, job: IngestJob) -> PartCounts:
-    """Read, judge and write one part."""
+    """Read, validate and write one part."""
     reasons: Counter[str] = Counter()
     n_read = n_accepted = n_rejected = n_before = 0
     with (
@@ -88,21 +74,21 @@ def ingest_part(part: Part, job: IngestJob) -> PartCounts:
         AtomicParquetFile(part_file(job.seen, part.number), SEEN_SCHEMA) as seen,
     ):
         for split, block in _blocks(part, job):
-            cleaned = validate_records(_with_ids(block, split, job), job.rules)
-            faults = [*block.faults, *_rejects(cleaned, block)]
-            seen.write(_seen(cleaned, block, split, part.number, n_before, n_accepted))
-            accepted.write(cleaned.accepted)
+            validated = validate_records(_with_ids(block, split, job), job.rules)
+            faults = [*block.faults, *_rejects(validated, block)]
+            seen.write(_seen(validated, block, split, part.number, n_before, n_accepted))
+            accepted.write(validated.accepted)
             rejected.write(rejects_table(split.path, faults))
             reasons.update(reason_kind(fault.column, fault.reason) for fault in faults)
             n_read += block.n_read
-            n_accepted += cleaned.accepted.num_rows
+            n_accepted += validated.accepted.num_rows
             n_rejected += len(faults)
             n_before += block.table.num_rows
     return PartCounts(part.number, n_read, n_accepted, n_rejected, dict(reasons))
 
 
 def _blocks(part: Part, job: IngestJob) -> Iterator[tuple[Split, Block]]:
-    """A file that breaks is one more record, which is a fault: it is told, and the job goes on."""
+    """The blocks of all splits. A file that breaks adds one faulty record, and the job goes on."""
     for split in part.splits:
         position = split.first_position
         try:
@@ -130,8 +116,10 @@ def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:
     return block.table.add_column(0, "id", pa.array((split.source << MADE_ID_SHIFT) + block.positions))
 
 
-def _rejects(cleaned: Validated, block: Block) -> list[Fault]:
-    return [Fault(int(block.positions[row]), column, reason, record) for row, column, reason, record in cleaned.rejects]
+def _rejects(validated: Validated, block: Block) -> list[Fault]:
+    return [
+        Fault(int(block.positions[row]), column, reason, record) for row, column, reason, record in validated.rejects
+    ]
 
 
 def rejects_table(source: str, faults: list[Fault]) -> pa.Table:
@@ -140,49 +128,26 @@ def rejects_table(source: str, faults: list[Fault]) -> pa.Table:
     return pa.table([[source] * len(faults), position, column, reason, record], schema=REJECTED_SCHEMA)
 
 
-def _seen(cleaned: Validated, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:
-    """All ids that were read, also those of records that are bad for another reason: so the library has it too."""
+def _seen(validated: Validated, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:
+    """All readable ids, also of records that are rejected for another reason, as in a single table."""
     n = block.table.num_rows
     rows = np.full(n, -1)
-    rows[cleaned.accepted_rows] = n_accepted + np.arange(len(cleaned.accepted_rows))
+    rows[validated.accepted_rows] = n_accepted + np.arange(len(validated.accepted_rows))
     made: list[Any] = [
-        cleaned.ids,
+        validated.ids,
         np.full(n, part, np.int32),
         np.arange(n_before, n_before + n),
         rows,
         np.full(n, split.source, np.int32),
         block.positions,
     ]
-    return pa.table([pa.array(values[cleaned.has_id]) for values in made], schema=SEEN_SCHEMA)
+    return pa.table([pa.array(values[validated.has_id]) for values in made], schema=SEEN_SCHEMA)
 
 
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+|(?<![A-Za-z0-9])[-+]?\d(?:[\d.,e+-]*\d)?")
 
 
 def reason_kind(column: str | None, reason: str) -> str:
-    """The reason without the values in it, so that a million rejects make a short table."""
+    """The reason without the values in it, so that the counts by reason stay short."""
     kind = _VALUE.sub("…", reason.split("\n")[0])[:120]
     return f"{column}: {kind}" if column else kind
-
-
-class AtomicParquetFile:
-    """A Parquet file that appears under its name when it is whole."""
-
-    def __init__(self, path: str, schema: pa.Schema) -> None:
-        self._path = path
-        self._temporary = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4().hex[:8]}")
-        self._writer = pq.ParquetWriter(self._temporary, schema, compression="zstd")
-
-    def write(self, table: pa.Table) -> None:
-        if table.num_rows:
-            self._writer.write_table(table)
-
-    def __enter__(self) -> AtomicParquetFile:
-        return self
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        self._writer.close()
-        if kind is None:
-            os.replace(self._temporary, self._path)
-        else:
-            os.unlink(self._temporary)

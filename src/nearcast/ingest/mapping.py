@@ -1,4 +1,4 @@
-"""Which column of the raw files becomes which column of the contract."""
+"""Which column of the raw files becomes which column of the messages or subscriptions table."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _EXTRAS = {"messages": ("time", "expires"), "subscriptions": ("kind", "alpha", "
 _OTHER_NAMES = {"lon": "x", "lat": "y"}
 JOINER = "+"
 RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
-"""What a record may well do without."""
+"""Columns that a record may lack."""
 
 
 class Columns(NamedTuple):
-    """Where each column of the contract comes from. Small: it travels to workers with each task."""
+    """The raw columns of each target column. Small: it travels to workers with each task."""
 
     kind: Kind
-    sources: dict[str, tuple[str, ...]]  # by target; several are joined with a space between them
-    required: frozenset[str]  # targets without which a row of a file cannot be understood
+    sources: dict[str, tuple[str, ...]]  # by target; several raw columns are joined with spaces
+    required: frozenset[str]  # targets that every file must have
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -32,16 +32,16 @@ class Columns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every raw column that is needed, once."""
+        """All raw columns in use, each once."""
         return list(dict.fromkeys(name for names in self.sources.values() for name in names))
 
     @property
     def words(self) -> list[str]:
-        """The raw columns of which a record must have one, if only with nothing in it."""
+        """The raw columns of the text or tokens: a record must have one of them, even if it is empty."""
         return [name for target in _WORDS[self.kind] for name in self.sources.get(target, ())]
 
     def missing_column(self, there: Sequence[str]) -> tuple[str, str] | None:
-        """(column, reason) where a file with these columns cannot serve, else None."""
+        """(column, reason) if a file with the columns `there` cannot be read, else None."""
         listed = ", ".join(there) or "none"
         for target in self.targets:
             for name in self.sources[target]:
@@ -55,10 +55,10 @@ class Columns(NamedTuple):
 
 
 def resolve_columns(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_ids: bool = False) -> Columns:
-    """The mapping, with columns that already bear a name of the contract added, where nothing else gives them.
+    """The mapping, completed with raw columns that already have the name of a target column.
 
-    `there` are the names seen in some of the files. A mapping of one place, or of the words, keeps all of its
-    kind from being added: a box that happens to be there must not win over the point that was asked for.
+    `there` are the column names of some of the files. If the mapping names one column of a group (the words, the
+    place), no other column of the group is added: a box in the files must not replace the point that was mapped.
     """
     if kind not in _WORDS:
         raise InvalidInput(f"kind is 'messages' or 'subscriptions', not {kind!r}")

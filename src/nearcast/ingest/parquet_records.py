@@ -1,4 +1,4 @@
-"""Parquet -> blocks. The file's types stay; only text is looked at: other writers may have left what is no UTF-8."""
+"""Parquet -> blocks. Values keep their types; only text is checked, since some writers store text that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _block(table: pa.Table, columns: Columns, first: int) -> Block:
 
 
 def _checked(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-    """The values, binary ones as text; and those that are no UTF-8, by row (null among the values)."""
+    """(the values, binary ones as text and invalid ones null; the records of the invalid ones, by row)."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type

@@ -1,4 +1,4 @@
-"""Numbers, ids and times as people write them -> as the library reads them. What stays wrong is its to refuse."""
+"""Numbers, ids and times as people write them -> as table readers accept them. Other values stay as they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TIMES = ("time", "expires")
 
 
 def normalise_spelling(table: pa.Table) -> pa.Table:
-    """Outer white space goes; 7.0 is the whole number 7; a time without a zone is UTC, a day begins at midnight."""
+    """Remove outer white space; read 7.0 as 7, a time without a zone as UTC, and a day as its midnight."""
     for at, name in enumerate(table.column_names):
         kind = table.schema.field(at).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -32,6 +32,6 @@ def _whole(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _zoned(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Arrow wants a zone on each; the real data sets have days, and seconds without one."""
+    """Arrow requires a zone; the real data sets have plain days, and times without a zone."""
     values = pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", r"\1T00:00:00")
     return pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+)$", r"\1Z")

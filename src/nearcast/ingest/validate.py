@@ -1,8 +1,7 @@
-"""A block of raw records -> rows of the contract and rejects, by the library's own readers and in its own words."""
+"""Validates a block of raw records: good rows and rejects, by the same readers as the library's tables."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,18 +10,16 @@ import pyarrow as pa
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import printable
+from nearcast.ingest.records import printable, printable_record
 from nearcast.ingest.spelling import normalise_spelling
 from nearcast.model import NEVER, NO_TIME
+from nearcast.sharding.normalise import TIMESTAMP, read_message_columns
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import cast, ids_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
-from nearcast.tables.messages import message_tokens
-from nearcast.tables.places import boxes_of
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-_STAMP = pa.timestamp("us", "UTC")
 _TYPES = {
     "id": pa.int64(),
     "text": pa.string(),
@@ -31,13 +28,13 @@ _TYPES = {
     "region": pa.string(),
     "kind": pa.string(),
     "k": pa.int32(),
-    "time": _STAMP,
-    "expires": _STAMP,
+    "time": TIMESTAMP,
+    "expires": TIMESTAMP,
 }
 
 
 class IngestRules(NamedTuple):
-    """By what a raw record is judged. Small: it travels to workers with each task."""
+    """The rules for raw records. Small: it travels to workers with each task."""
 
     columns: Columns
     analyser: dict[str, Any]  # its header
@@ -48,15 +45,17 @@ class IngestRules(NamedTuple):
 
 
 class Validated(NamedTuple):
-    accepted: pa.Table  # of `clean_schema`
-    accepted_rows: np.ndarray  # int64[...]  which rows of the block they are, ascending
+    """The good rows and the rejects of a block."""
+
+    accepted: pa.Table  # in `table_schema`
+    accepted_rows: np.ndarray  # int64[...]  their rows in the block, ascending
     ids: np.ndarray  # int64[n]    of all rows of the block
-    has_id: np.ndarray  # bool[n]     whose id can be read and is the first of its kind in the block
+    has_id: np.ndarray  # bool[n]     the id can be read and no earlier row of the block has it
     rejects: list[tuple[int, str, str, str]]  # (row, column, reason, record)
 
 
 def table_schema(columns: Columns) -> pa.Schema:
-    """The contract's columns that these raw columns can fill. A message has its tokens, and a box or a point."""
+    """The columns of the table that the raw columns can fill. A message has tokens, and a box or a point."""
     names = [name for name in ("id", *columns.targets) if name != "id"]
     if columns.kind == "messages":
         is_box = set(BOX_COLUMNS) <= set(names)
@@ -67,35 +66,28 @@ def table_schema(columns: Columns) -> pa.Schema:
 
 
 def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
-    """Never raises for what is in the table: a block that no reader understands is rejected row by row."""
+    """Never raises for the content of the table: a block that cannot be read is rejected row by row."""
     table = normalise_spelling(table)
     try:
         return _messages(table, rules) if rules.columns.kind == "messages" else _subscriptions(table, rules)
     except InvalidInput as error:
-        return _none(table, rules, error)
+        return _all_rejected(table, rules, error)
 
 
 def _messages(table: pa.Table, rules: IngestRules) -> Validated:
-    """The library's own steps in its own order (`read_messages`), without the terms, which need a vocabulary."""
-    dialect = rules.dialect()
-    faults = Faults(table.num_rows, "skip")
-    ids = ids_of(table, faults, "messages")
-    has_id = ~faults.is_bad
-    boxes = boxes_of(table, dialect.space, faults)
-    made = {"time": times_of(table, "time", faults)}
-    tokens = message_tokens(table, dialect.analyser, faults)
-    made["expires"] = times_of(table, "expires", faults)
-    rejects = faults.settle(table)
-    good = faults.good_rows
-    made |= {"id": ids, "x": boxes[:, 0], "y": boxes[:, 1]} | dict(zip(BOX_COLUMNS, boxes.T, strict=True))
+    read = read_message_columns(table, rules.dialect(), reads_expires=True)
+    good, boxes = read.good_rows, read.boxes
+    numbers = {"id": read.ids, "time": read.times, "expires": read.expires, "x": boxes[:, 0], "y": boxes[:, 1]}
+    numbers |= dict(zip(BOX_COLUMNS, boxes.T, strict=True))
     columns = []
     for field in table_schema(rules.columns):
         if field.name in ("text", "tokens"):
-            values = tokens if field.name == "tokens" else table["text"].combine_chunks()
+            values = read.tokens if field.name == "tokens" else table["text"].combine_chunks()
             columns.append(values.take(pa.array(good)).cast(field.type))
         else:
-            columns.append(_numbers(made[field.name][good], field.type, NO_TIME))
-    return _cleaned(pa.table(columns, schema=table_schema(rules.columns)), good, (ids, has_id), rejects)
+            columns.append(_numbers(numbers[field.name][good], field.type, NO_TIME))
+    accepted = pa.table(columns, schema=table_schema(rules.columns))
+    return _validated(accepted, good, (read.ids, read.has_id), read.rejects)
 
 
 def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
@@ -110,11 +102,11 @@ def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     rejects = faults.settle(table)
     good = faults.good_rows
     accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=table_schema(rules.columns))
-    return _cleaned(accepted, good, (ids, ~ids_faults.is_bad), rejects)
+    return _validated(accepted, good, (ids, ~ids_faults.is_bad), rejects)
 
 
 def _subscription_column(table: pa.Table, field: pa.Field, ids: np.ndarray, faults: Faults) -> pa.Array:
-    """Of all rows, good or bad. What the library does not read (k), or not for every kind, is at least a number."""
+    """The column of all rows, good or bad. Columns that table readers skip (such as k) must at least be numbers."""
     if field.name == "id":
         return pa.array(ids)
     if field.name == "expires":
@@ -132,16 +124,15 @@ def _numbers(values: np.ndarray, kind: pa.DataType, absent: int) -> pa.Array:
     return pa.array(values).cast(kind)
 
 
-def _cleaned(accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table) -> Validated:
-    told = [tuple(row.values()) for row in rejects.to_pylist()]
-    return Validated(
-        accepted, good, ids[0], ids[1], [(row, at, why, printable(record)) for row, at, why, record in told]
-    )
+def _validated(
+    accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table
+) -> Validated:
+    rows = (tuple(row.values()) for row in rejects.to_pylist())
+    return Validated(accepted, good, *ids, [(row, at, why, printable(record)) for row, at, why, record in rows])
 
 
-def _none(table: pa.Table, rules: IngestRules, error: InvalidInput) -> Validated:
-    n = table.num_rows
-    records = [printable(json.dumps(record, default=str, ensure_ascii=False)) for record in table.to_pylist()]
+def _all_rejected(table: pa.Table, rules: IngestRules, error: InvalidInput) -> Validated:
+    records = [printable_record(record) for record in table.to_pylist()]
     rejects = [(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
-    nothing = table_schema(rules.columns).empty_table()
+    nothing, n = table_schema(rules.columns).empty_table(), table.num_rows
     return Validated(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)

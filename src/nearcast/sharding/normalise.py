@@ -58,7 +58,7 @@ class MessageColumns(NamedTuple):
     has_id: np.ndarray  # bool[n]  the id can be read and no earlier row has it
     boxes: np.ndarray  # float64[n,4]
     times: np.ndarray  # int64[n]  microseconds, or NO_TIME
-    expires: np.ndarray | None  # int64[n]
+    expires: np.ndarray  # int64[n]  NO_TIME where they were not read
     tokens: pa.Array
     good_rows: np.ndarray  # int64[...]
     rejects: pa.Table
@@ -72,7 +72,7 @@ def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool 
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
-    expires = times_of(table, "expires", faults) if reads_expires else None
+    expires = times_of(table, "expires", faults) if reads_expires else np.full(table.num_rows, NO_TIME)
     rejects = faults.settle(table)
     return MessageColumns(ids, has_id, boxes, times, expires, tokens, faults.good_rows, rejects)
 

@@ -1,11 +1,13 @@
-"""What each micro-batch is matched against, written down before it is: a replay reads it instead of looking again.
+"""The checkpoint of a stream: records what each micro-batch is matched against before it is matched.
 
-CHECKPOINT/stream.json                which stream this is
+A batch that is repeated after a crash reads its record instead of looking for changes again.
+
+CHECKPOINT/stream.json                the id of the stream
 CHECKPOINT/plans/plan-<batch>.json    the version of the index and the delta of that batch
-CHECKPOINT/index/versions/<name>/     versions in use: the index's own (hard links, so that a new build cannot
-                                      take them away) and those that compaction made
+CHECKPOINT/index/versions/<name>/     versions in use: those of the user's index (as hard links, so that a new build
+                                      cannot remove them) and those that compaction made
 CHECKPOINT/deltas/<name>/             deltas in use
-CHECKPOINT/spark/                     Spark's own
+CHECKPOINT/spark/                     offsets and commits of the streaming framework
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from nearcast.errors import CorruptFile
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 
 _KEPT = 3
-"""Plans kept with what they name. Spark replays at most the newest batch; the others are for a second look."""
+"""Records kept, with the folders that they name. A stream repeats at most the newest batch; more are for inspection."""
 
 
 class BatchInputs(NamedTuple):
+    """What one micro-batch is matched against, beside its messages."""
+
     batch: int
     base: str  # a version in CHECKPOINT/index
     delta: str | None  # a folder in CHECKPOINT/deltas
@@ -34,23 +38,23 @@ class BatchInputs(NamedTuple):
 
 
 class StreamCheckpoint:
-    """The plans of one checkpoint, and the folders that they name."""
+    """The recorded inputs of one checkpoint, and the folders that they name."""
 
     def __init__(self, checkpoint: str | os.PathLike[str]) -> None:
         self.root = Path(checkpoint)
         self.index = self.root / "index"
         self.deltas = self.root / "deltas"
-        self._plans = self.root / "plans"
-        self.held: set[str] = set()
-        """Deltas that a compaction reads: kept whatever the plans say."""
-        for folder in (self.index / "versions", self.deltas, self._plans):
+        self._records = self.root / "plans"
+        self.deltas_in_use: set[str] = set()
+        """Deltas that a compaction reads: kept whatever the records say."""
+        for folder in (self.index / "versions", self.deltas, self._records):
             folder.mkdir(parents=True, exist_ok=True)
-        for begun in ("pinning-*", "unfinished-*"):  # by runs that crashed
-            for folder in (self.index / "versions").glob(begun):
+        for pattern in ("pinning-*", "unfinished-*"):  # left by runs that crashed
+            for folder in (self.index / "versions").glob(pattern):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def recorded(self, batch: int) -> BatchInputs | None:
-        file = self._plans / f"plan-{batch:010d}.json"
+        file = self._file(batch)
         if not file.exists():
             return None
         try:
@@ -59,22 +63,22 @@ class StreamCheckpoint:
             raise CorruptFile(f"{file} is damaged; the stream cannot go on from this checkpoint") from None
 
     def newest(self) -> BatchInputs | None:
-        numbers = self._numbers()
-        return self.recorded(numbers[-1]) if numbers else None
+        batches = self._batches()
+        return self.recorded(batches[-1]) if batches else None
 
-    def record(self, plan: BatchInputs) -> None:
-        """Durable when this returns; then what only older plans needed goes."""
-        write_whole(self._plans / f"plan-{plan.batch:010d}.json", json.dumps(plan._asdict()).encode())
-        self._forget_old()
+    def record(self, inputs: BatchInputs) -> None:
+        """Write the record durably, then remove what only older records need."""
+        write_whole(self._file(inputs.batch), json.dumps(inputs._asdict()).encode())
+        self._remove_old()
 
-    def sharded(self, plan: BatchInputs) -> ShardedIndex:
-        return open_sharded(self.index, plan.base)
+    def base_of(self, inputs: BatchInputs) -> ShardedIndex:
+        return open_sharded(self.index, inputs.base)
 
-    def delta_path(self, plan: BatchInputs) -> str | None:
-        return None if plan.delta is None else str(self.deltas / plan.delta)
+    def delta_path(self, inputs: BatchInputs) -> str | None:
+        return None if inputs.delta is None else str(self.deltas / inputs.delta)
 
     def pin(self, current: ShardedIndex) -> str:
-        """Keep a version of somebody's index for as long as a plan names it; its name here."""
+        """Keep a version of the user's index for as long as a record names it; return its name here."""
         source = Path(current.path)
         target = self.index / "versions" / source.name
         if not target.exists():
@@ -83,21 +87,24 @@ class StreamCheckpoint:
             unfinished.rename(target)
         return source.name
 
-    def _numbers(self) -> list[int]:
-        return sorted(int(file.stem.split("-")[1]) for file in self._plans.glob("plan-*.json"))
+    def _file(self, batch: int) -> Path:
+        return self._records / f"plan-{batch:010d}.json"
 
-    def _forget_old(self) -> None:
-        numbers = self._numbers()
-        kept = [plan for number in numbers[-_KEPT:] if (plan := self.recorded(number)) is not None]
-        for number in numbers[:-_KEPT]:
-            (self._plans / f"plan-{number:010d}.json").unlink()
-        deltas, bases = {plan.delta for plan in kept}, {plan.base for plan in kept}
+    def _batches(self) -> list[int]:
+        return sorted(int(file.stem.split("-")[1]) for file in self._records.glob("plan-*.json"))
+
+    def _remove_old(self) -> None:
+        batches = self._batches()
+        kept = [inputs for batch in batches[-_KEPT:] if (inputs := self.recorded(batch)) is not None]
+        for batch in batches[:-_KEPT]:
+            self._file(batch).unlink()
+        deltas, bases = {inputs.delta for inputs in kept}, {inputs.base for inputs in kept}
         for folder in self.deltas.iterdir():
-            if folder.name not in deltas and folder.name not in self.held:
+            if folder.name not in deltas and folder.name not in self.deltas_in_use:
                 shutil.rmtree(folder, ignore_errors=True)
         newest = max(bases)
         for folder in (self.index / "versions").glob("v-*-*"):
-            # A newer version than any plan's is one that compaction has just finished.
+            # A version newer than all recorded ones is one that compaction has just finished.
             if folder.name not in bases and folder.name < newest:
                 shutil.rmtree(folder, ignore_errors=True)
 

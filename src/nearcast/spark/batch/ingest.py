@@ -1,7 +1,7 @@
-"""Raw files -> a clean table of the contract and a rejects table. Every record is in one of them: it is counted.
+"""Raw files -> a clean table and a rejects table. Every record is in one of them; the counts are checked.
 
-Records are read where they lie by the workers themselves, in parts; only ids are shuffled, to find those that occur
-twice. The first record of an id in the order of the files stands, as in the library.
+Workers read the raw files themselves, in parts. Only ids are shuffled, to find duplicates. The first record of an id in
+the order of the files is kept, as in a single table.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ COUNTS = "_counts.json"
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """How raw files are read. `format` and `delimiter` are taken from a file's ending unless they are told;
-    `header` names the columns of CSV files without a line of names; `make_ids` numbers the records instead of
-    reading ids: (number of the file << 40) + line.
+    """How raw files are read. By default `format` and `delimiter` follow from the ending of a file. `header` names the
+    columns of CSV files without a header line. `make_ids` numbers the records instead of reading ids: (number of the
+    file << 40) + line.
     """
 
     format: str | None = None
@@ -65,10 +65,10 @@ def ingest(
     *,
     options: IngestOptions = _DEFAULTS,
 ) -> dict[str, Any]:
-    """Fill the folders `out` and `rejects` (what they held is replaced) and return the counts, which are also left
-    in `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
+    """Fill the folders `out` and `rejects`, replacing their content, and return the counts, which are also in
+    `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
     """
-    found, rules = _understood(sources, kind, mapping, options)
+    found, rules = _read_arguments(sources, kind, mapping, options)
     _check_apart(out, rejects)
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
@@ -84,10 +84,10 @@ def ingest(
     return summary
 
 
-def _understood(
+def _read_arguments(
     sources: Sequence[str], kind: Kind, mapping: Mapping[str, str], options: IngestOptions
 ) -> tuple[list[Source], IngestRules]:
-    """What is asked for, checked before anything is started."""
+    """(the raw files, the rules): the arguments, checked before Spark runs anything."""
     _check_encoding(options.encoding)
     Space.of(options.space)
     found = find_sources(sources, options.format)
@@ -99,14 +99,14 @@ def _understood(
 
 
 def _check_apart(out: str, rejects: str) -> None:
-    """Each folder is replaced as a whole: one within the other would go with it."""
+    """Refuse folders within each other: each is replaced as a whole."""
     places = [Path(os.path.abspath(place)) for place in (out, rejects)]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise InvalidInput(f"{out} and {rejects}: neither folder may lie within the other")
 
 
 def _check_encoding(encoding: str) -> None:
-    """Lines are found before they are decoded: a line end must be the byte that it is in ASCII."""
+    """Refuse encodings in which a line end is not the byte of ASCII: lines are cut before they are decoded."""
     try:
         if "\n".encode(encoding) == b"\n":
             return
@@ -156,12 +156,12 @@ def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
 
 
 def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
-    """The reader's count against the rows that are in the files, by their own footers."""
+    """Compare the counts of the readers with the numbers of rows in the footers of the files."""
     accepted, rejected = (_rows_in(folder) for folder in (job.accepted, job.rejects))
-    told = (summary["read"], summary["accepted"], summary["rejected"])
-    if told != (accepted + rejected, accepted, rejected):
+    counted = (summary["read"], summary["accepted"], summary["rejected"])
+    if counted != (accepted + rejected, accepted, rejected):
         raise NearcastError(
-            f"the counts do not reconcile: {told[0]} read, {told[1]} accepted and {told[2]} rejected by count, "
+            f"the counts do not reconcile: {counted[0]} read, {counted[1]} accepted, {counted[2]} rejected by count, "
             f"{accepted} and {rejected} in the files; nothing was published"
         )
 
@@ -171,6 +171,6 @@ def _rows_in(folder: str) -> int:
 
 
 def read_counts(table: str) -> dict[str, Any] | None:
-    """What the ingest left beside a table, or None where the table was not made by it."""
+    """The counts of the ingest that wrote a table, or None if no ingest wrote it."""
     file = Path(table) / COUNTS
     return json.loads(file.read_bytes()) if file.is_file() else None

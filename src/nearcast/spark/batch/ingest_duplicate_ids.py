@@ -1,8 +1,7 @@
-"""Ids that occur more than once over all parts: the first record of each stands, the others become rejects."""
+"""Ids that occur more than once over all parts of an ingest: the first record is kept, the others become rejects."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,38 +10,39 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.ingest.ingest_part import REJECTED_SCHEMA, AtomicParquetFile, IngestJob, part_file
-from nearcast.ingest.output_folder import spark_path
-from nearcast.ingest.records import printable
+from nearcast.ingest.ingest_part import REJECTED_SCHEMA, IngestJob, part_file
+from nearcast.ingest.parquet_writers import AtomicParquetFile
+from nearcast.ingest.records import printable_record
+from nearcast.spark.runtime.session import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 def reject_duplicate_ids(session: SparkSession, job: IngestJob, paths: Sequence[str]) -> int:
-    """How many accepted records became rejects. Only ids and places are shuffled, 40 bytes a record."""
+    """Turn accepted records with duplicate ids into rejects; return how many. 40 bytes per record are shuffled."""
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
 
-    def drop(late: pa.Table) -> pa.Table:
-        return reject_rows(late, job, paths)
+    def reject(duplicates: pa.Table) -> pa.Table:
+        return reject_rows(duplicates, job, paths)
 
     in_order = Window.partitionBy("id").orderBy("part", "place")
     seen = session.read.parquet(spark_path(job.seen))
-    late = seen.withColumn("nth", sql.row_number().over(in_order)).where("nth > 1 and row >= 0").drop("nth")
-    dropped = late.groupBy("part").applyInArrow(drop, "part int, dropped long").collect()
-    for told in dropped:
-        os.unlink(part_file(job.accepted, told.part))
-    return sum(told.dropped for told in dropped)
+    duplicates = seen.withColumn("nth", sql.row_number().over(in_order)).where("nth > 1 and row >= 0").drop("nth")
+    reports = duplicates.groupBy("part").applyInArrow(reject, "part int, dropped long").collect()
+    for report in reports:
+        os.unlink(part_file(job.accepted, report.part))
+    return sum(report.dropped for report in reports)
 
 
-def reject_rows(late: pa.Table, job: IngestJob, paths: Sequence[str]) -> pa.Table:
-    """Write a part's accepted records again without the late ones, and these as rejects. Both under other names than
-    what is read, so that a task that runs again finds what the first one found.
+def reject_rows(duplicates: pa.Table, job: IngestJob, paths: Sequence[str]) -> pa.Table:
+    """Write a part's accepted records again without the duplicates, and the duplicates as rejects. Both files have
+    other names than the file that is read, so a task that runs again finds the same input.
     """
-    part = late["part"][0].as_py()
-    late = late.sort_by("row")
-    rows = late["row"].to_numpy()
+    part = duplicates["part"][0].as_py()
+    duplicates = duplicates.sort_by("row")
+    rows = duplicates["row"].to_numpy()
     file = pq.ParquetFile(part_file(job.accepted, part))
     first = 0
     with (
@@ -55,19 +55,19 @@ def reject_rows(late: pa.Table, job: IngestJob, paths: Sequence[str]) -> pa.Tabl
             is_kept[rows[here] - first] = False
             table = pa.Table.from_batches([batch])
             kept.write(table.filter(pa.array(is_kept)))
-            rejected.write(_rejects(late.slice(here.start, here.stop - here.start), table.filter(~is_kept), paths))
+            found = duplicates.slice(here.start, here.stop - here.start)
+            rejected.write(_rejects(found, table.filter(~is_kept), paths))
             first += batch.num_rows
     return pa.table({"part": pa.array([part], pa.int32()), "dropped": pa.array([len(rows)], pa.int64())})
 
 
-def _rejects(late: pa.Table, records: pa.Table, paths: Sequence[str]) -> pa.Table:
-    """In the library's own words. The record is the clean one: the raw one was let go when it was found good."""
-    told = [printable(json.dumps(record, default=str, ensure_ascii=False)) for record in records.to_pylist()]
-    reasons = [duplicate_id_reason(number) for number in late["id"].to_pylist()]
-    sources = [paths[source] for source in late["source"].to_pylist()]
-    return pa.table(
-        [sources, late["position"].combine_chunks(), ["id"] * len(told), reasons, told], schema=REJECTED_SCHEMA
-    )
+def _rejects(duplicates: pa.Table, records: pa.Table, paths: Sequence[str]) -> pa.Table:
+    """The reject shows the accepted record: the raw one is no longer known."""
+    shown = [printable_record(record) for record in records.to_pylist()]
+    reasons = [duplicate_id_reason(number) for number in duplicates["id"].to_pylist()]
+    sources = [paths[source] for source in duplicates["source"].to_pylist()]
+    positions = duplicates["position"].combine_chunks()
+    return pa.table([sources, positions, ["id"] * len(shown), reasons, shown], schema=REJECTED_SCHEMA)
 
 
 def duplicate_id_reason(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Before anything is read: which columns the raw files have, and into which parts they are cut."""
+"""The first steps of an ingest: which columns the raw files have, and into which parts they are cut."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SAMPLED_FILES = 20
 
 
 class TextFormat(NamedTuple):
-    """How text files are written; None: as their endings say."""
+    """The format of text files. A delimiter of None follows from the ending of the file."""
 
     delimiter: str | None
     encoding: str
@@ -42,7 +42,7 @@ class TextFormat(NamedTuple):
 
 
 def column_names_of(sources: Sequence[Source], text_format: TextFormat) -> list[str]:
-    """The columns of the first files, in their order. A file that cannot be read tells its fault when it is read."""
+    """The columns of the first files. An unreadable file is skipped here; its task reports the fault."""
     names: dict[str, None] = {}
     for source in sources[:_SAMPLED_FILES]:
         try:
@@ -62,7 +62,7 @@ def _names(source: Source, text_format: TextFormat) -> Sequence[str]:
 
 
 def check_mapping(mapping: Mapping[str, str], sources: Sequence[Source], there: Sequence[str]) -> None:
-    """A misspelt column would reject every record, hours later: it is told at once. In JSON a key may be rare."""
+    """Refuse raw columns that no file has: a misspelt name would reject every record. A JSON key may be rare."""
     is_json = any(source.format == "jsonl" for source in sources)
     for target, source in mapping.items():
         if not there or (is_json and target in RARE):
@@ -75,7 +75,7 @@ def check_mapping(mapping: Mapping[str, str], sources: Sequence[Source], there: 
 def cut_into_parts(
     session: SparkSession, sources: Sequence[Source], text_format: TextFormat, largest: int
 ) -> list[Part]:
-    """Parts of about the same size, in the order of the files. Large plain files are surveyed first, in tasks."""
+    """Parts of about the same size, in the order of the files. Tasks survey large plain files first."""
     size = wanted_size(sources, cores_of(session), largest)
     ranges = [found for source in sources for found in ranges_of(source, size)]
     cut = _cut(ranges, _surveyed(session, ranges, text_format))
@@ -101,17 +101,17 @@ def _surveyed(session: SparkSession, ranges: list[Range], text_format: TextForma
 
 
 def _cut(ranges: list[Range], surveyed: list[Surveyed]) -> dict[int, list[Split]]:
-    """Splits by source, at line ends. A file in which a record may go over line ends is not cut: it stays whole."""
+    """The splits of each source, at line ends. A file whose records may contain line ends stays whole."""
     splits: dict[int, list[Split]] = {}
-    whole_ones = {found.source for found, told in zip(ranges, surveyed, strict=True) if told.leaves_open}
+    whole_sources = {found.source for found, lines in zip(ranges, surveyed, strict=True) if lines.leaves_open}
     position: dict[int, int] = {}
-    stops = [told.start for told in surveyed[1:]]
-    for k, (found, told) in enumerate(zip(ranges, surveyed, strict=True)):
+    stops = [lines.start for lines in surveyed[1:]]
+    for k, (found, lines) in enumerate(zip(ranges, surveyed, strict=True)):
         is_last = k + 1 == len(ranges) or ranges[k + 1].source != found.source
         first = position.get(found.source, 1)
-        position[found.source] = first + told.n_lines
+        position[found.source] = first + lines.n_lines
         stop = found.stop if is_last else stops[k]
-        if told.n_lines and found.source not in whole_ones:
-            split = Split(found.source, found.path, found.format, told.start, stop, first)
+        if lines.n_lines and found.source not in whole_sources:
+            split = Split(found.source, found.path, found.format, lines.start, stop, first)
             splits.setdefault(found.source, []).append(split)
     return splits

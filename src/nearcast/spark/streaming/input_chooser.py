@@ -1,4 +1,4 @@
-"""Decides what the next micro-batch is matched against, and has it written down first."""
+"""Chooses what the next micro-batch is matched against, and records the choice in the checkpoint first."""
 
 from __future__ import annotations
 
@@ -15,60 +15,60 @@ from nearcast.tables import Dialect
 
 
 class InputChooser:
-    """One for each run of a stream. Until the first change it follows the index's current version; then its own base
-    and delta tell what the subscriptions are.
+    """The choices of one run of a stream. Until the first change, batches use the current version of the index; from
+    then on, they use the checkpoint's own base and delta.
     """
 
-    def __init__(self, book: StreamCheckpoint, index: str, changes: str | None, compactor: Compactor) -> None:
-        self._book = book
+    def __init__(self, checkpoint: StreamCheckpoint, index: str, changes: str | None, compactor: Compactor) -> None:
+        self._checkpoint = checkpoint
         self._index = index
         self._changes = None if changes is None else Path(changes)
         self._compactor = compactor
-        self._last = book.newest()
+        self._last = checkpoint.newest()
         self._delta: Delta | None = None
 
-    def plan(self, batch: int) -> BatchInputs:
-        """The plan recorded for this batch, or a new one, recorded."""
-        plan = self._book.recorded(batch)
-        if plan is None:
+    def inputs_for(self, batch: int) -> BatchInputs:
+        """The recorded inputs of this batch, or new ones, which are recorded."""
+        inputs = self._checkpoint.recorded(batch)
+        if inputs is None:
             if self._last is not None and self._last.batch >= batch:
-                raise CorruptFile(f"batch {batch} was planned long ago and its plan is gone; begin a new checkpoint")
-            plan = self._made(batch)
-            self._book.record(plan)
-        elif self._last is None or plan.delta != self._last.delta:
+                raise CorruptFile(f"the record of batch {batch} was removed long ago; begin a new checkpoint")
+            inputs = self._choose(batch)
+            self._checkpoint.record(inputs)
+        elif self._last is None or inputs.delta != self._last.delta:
             self._delta = None
-        self._last = plan
-        if plan.delta is not None:
-            self._compactor.consider(self._book.sharded(plan), self._current_delta(plan), plan.delta)
-        return plan
+        self._last = inputs
+        if inputs.delta is not None:
+            self._compactor.consider(self._checkpoint.base_of(inputs), self._delta_of(inputs), inputs.delta)
+        return inputs
 
-    def _made(self, batch: int) -> BatchInputs:
-        base, delta, name = self._where_we_are()
+    def _choose(self, batch: int) -> BatchInputs:
+        base, delta, name = self._current_state()
         compacted = self._compactor.finished(base)
         if compacted is not None:
             base, delta = compacted.version, delta_since(delta, compacted.number)
-        dialect = dialect_of(open_sharded(self._book.index, base))
+        dialect = dialect_of(open_sharded(self._checkpoint.index, base))
         taken, known, changes = self._read_changes(delta, dialect)
         if not taken and compacted is None:
             return BatchInputs(batch, base, name, [], 0)
         self._delta = apply_changes(delta, changes, (*known, *taken))
-        name = save_delta(self._delta, changes.rejects, self._book.deltas)
+        name = save_delta(self._delta, changes.rejects, self._checkpoint.deltas)
         return BatchInputs(batch, base, name, taken, changes.n_rows)
 
-    def _where_we_are(self) -> tuple[str, Delta, str | None]:
-        """(base, delta, the delta's name)."""
+    def _current_state(self) -> tuple[str, Delta, str | None]:
+        """(the base, the delta, the name of the delta) after the last batch."""
         if self._last is None or self._last.delta is None:
-            return self._book.pin(open_sharded(self._index)), NO_DELTA, None
-        return self._last.base, self._current_delta(self._last), self._last.delta
+            return self._checkpoint.pin(open_sharded(self._index)), NO_DELTA, None
+        return self._last.base, self._delta_of(self._last), self._last.delta
 
-    def _current_delta(self, plan: BatchInputs) -> Delta:
-        path = self._book.delta_path(plan)
+    def _delta_of(self, inputs: BatchInputs) -> Delta:
+        path = self._checkpoint.delta_path(inputs)
         if self._delta is None and path is not None:
             self._delta = load_delta(path)
         return self._delta or NO_DELTA
 
     def _read_changes(self, delta: Delta, dialect: Dialect) -> tuple[list[str], list[str], Changes]:
-        """(files taken, older files still there, what the taken ones come to)."""
+        """(files read now, files read earlier that still exist, the effect of the files read now)."""
         if self._changes is None:
             return [], list(delta.files), join_changes([])
         new, known = find_change_files(self._changes, set(delta.files))
