@@ -17,7 +17,7 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from nearcast.errors import InvalidInput
-from nearcast.ingest.broker_values import encode_messages
+from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.runtime.failures import retry_slow_start
@@ -58,7 +58,7 @@ def test_messages_come_from_redis_and_matches_go_there(
         "sink_options": {"url": url, "key": "found"},
     }
     add_as_json(connection, "one", world.messages(50))
-    connection.xadd("two", {"value": encode_messages(world.messages(40))})
+    connection.xadd("two", {"value": as_arrow_stream(world.messages(40))})
     connection.xadd("two", {"value": b"{not JSON"})
     connection.xadd("two", {"another": b"field"})
     connection.xadd("two", {"value": json.dumps({"id": 999, "text": "a", "x": 500, "y": 0})})

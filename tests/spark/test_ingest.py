@@ -19,6 +19,7 @@ import pytest
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest import ingest_part as ingest_part_module
+from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.ingest_part import IngestJob, ingest_part
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
@@ -182,7 +183,7 @@ def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeyp
     folders = [tmp_path / name for name in ("accepted", "rejects", "seen")]
     for folder in folders:
         folder.mkdir()
-    job = IngestJob(rules, None, "utf-8", None, False, *map(str, folders))
+    job = IngestJob(rules, TextFormat(), False, *map(str, folders))
     part = Part(3, (whole(found[0]),))
     once = ingest_part(part, job)
     before = {file: file.read_bytes() for folder in folders for file in folder.iterdir()}

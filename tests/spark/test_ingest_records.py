@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nearcast.errors import InvalidInput
 from nearcast.ingest import csv_records, lines
-from nearcast.ingest.csv_records import CsvDialect, csv_blocks
+from nearcast.ingest.csv_records import TextFormat, csv_blocks
 from nearcast.ingest.ingest_part import reason_kind
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.lines import survey
@@ -34,7 +34,7 @@ def split_of(path: Path, content: bytes) -> Split:
 
 def read_csv(path: Path, content: bytes, columns: Columns = COLUMNS, **dialect: object) -> Block:
     """All blocks as one, with the promise checked that the ingest relies on."""
-    return together(list(csv_blocks(split_of(path, content), columns, CsvDialect(**dialect))))  # type: ignore[arg-type]
+    return together(list(csv_blocks(split_of(path, content), columns, TextFormat(**dialect))))  # type: ignore[arg-type]
 
 
 def together(blocks: list[Block]) -> Block:
@@ -117,7 +117,7 @@ def test_a_broken_gzip_gives_what_came_before_it_breaks(tmp_path: Path) -> None:
     split = split_of(tmp_path / "a.csv.gz", whole[: len(whole) * 9 // 10])
     blocks = []
     with pytest.raises(BrokenFile, match="cannot be read on"):
-        for block in csv_blocks(split, COLUMNS, CsvDialect()):
+        for block in csv_blocks(split, COLUMNS, TextFormat()):
             blocks.append(block)
     found = together(blocks)
     assert found.table.num_rows > 1000 and found.faults == []

@@ -31,7 +31,7 @@ def table() -> pa.Table:
 
 
 def test_shards_reject_subscriptions_of_kind_top(table: pa.Table) -> None:
-    assigned = make_router(table, None, 2, DIALECT).assign_checked(table)
+    assigned = make_router(table, None, 2, DIALECT).assign(table)
     assert set(assigned.rows.tolist()) == {1, 2} and (assigned.n_good, assigned.n_ranked) == (2, 1)
     assert [(row["row"], row["column"], row["reason"]) for row in assigned.rejects.to_pylist()] == [(0, "kind", REASON)]
 

@@ -74,9 +74,9 @@ def test_a_message_meets_every_ranked_subscription_that_it_concerns(
 def all_meet(router: Router, tables: tuple[pa.Table, pa.Table], weights: pa.Table | None = None) -> bool:
     """Whether each pair of the library's has a shard in common."""
     subscriptions, messages = tables
-    assigned = router.assign_checked(subscriptions, weights=None if weights is None else given_weights(weights))
+    assigned = router.assign(subscriptions, weights=None if weights is None else given_weights(weights))
     holders = sets_of(subscriptions, (assigned.rows, assigned.shards))
-    visited = sets_of(messages, router.with_keys(assigned.filed).route(messages))
+    visited = sets_of(messages, router.with_keys(assigned.filed).route(messages)[:2])
     wanted = nc.build_index(subscriptions, "brute", weights).match(messages)
     pairs = zip(wanted["message"].to_pylist(), wanted["subscription"].to_pylist(), strict=True)
     return all(holders[subscription] & visited[message] for message, subscription in pairs)
@@ -167,7 +167,7 @@ def test_rows_that_need_their_words_and_place_are_not_everywhere() -> None:
     copies, visits = [], []
     for table in (near, far, worded):
         router = make_router(table, messages, 8, DIALECT)
-        assigned = router.assign_checked(table)
+        assigned = router.assign(table)
         copies.append(len(assigned.rows) / 200)
         visits.append(len(router.with_keys(assigned.filed).route(messages)[0]) / 200)
     assert copies[0] < 1.5 and copies[1] < 4.5 and copies[2] < 3.5, "place; place and words; two words"

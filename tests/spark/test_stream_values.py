@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import decode_values, encode_messages
+from nearcast.ingest.broker_values import as_arrow_stream, decode_values
 
 
 def batch_of(*values: bytes | None) -> pa.RecordBatch:
@@ -30,7 +30,7 @@ def test_json_and_arrow_values_may_be_mixed() -> None:
             "other": [1, 2],
         }
     )
-    messages, rejects = decode_values(batch_of(as_json(id=1, text="a", x=1, y=2, other=[{}]), encode_messages(table)))
+    messages, rejects = decode_values(batch_of(as_json(id=1, text="a", x=1, y=2, other=[{}]), as_arrow_stream(table)))
     assert rejects.num_rows == 0 and messages["id"].to_pylist() == [1, 2, 3]
     assert messages["x"].to_pylist() == [1, 1, 2] and messages["y"].to_pylist() == [2, 1, 2]
     assert messages["entry"].to_pylist() == ["s:0-0", "s:1-0", "s:1-0"]

@@ -55,11 +55,11 @@ def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], SOURCE_REJECTS_SCHEMA)
 
 
-def encode_messages(messages: pa.Table) -> bytes:
-    """A table of messages as one Arrow value."""
+def as_arrow_stream(table: pa.Table) -> bytes:
+    """A table in Arrow's stream format."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, messages.schema) as out:
-        out.write_table(messages)
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
     return bytes(sink.getvalue())
 
 

@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 from nearcast.ingest.lines import OPEN_QUOTE, Lines, text_lines
 from nearcast.ingest.mapping import Columns
 from nearcast.ingest.records import Block, BrokenFile, Fault, printable, reject_all_rows
-from nearcast.ingest.sources import Split
+from nearcast.ingest.sources import Split, delimiter_of
 
 MOST_JOINED = 1000  # lines per record
 
 csv.field_size_limit(2**31 - 1)
 
 
-class CsvDialect(NamedTuple):
-    """The format of CSV files. `header` names the columns of files without a header line."""
+class TextFormat(NamedTuple):
+    """The format of text files. `header` names the columns of CSV files without a header line."""
 
-    delimiter: str = ","
+    delimiter: str | None = None  # None: by the ending of the file
     encoding: str = "utf-8"
     header: tuple[str, ...] | None = None
 
@@ -46,16 +46,16 @@ class _Parsed(NamedTuple):
     n_used: int  # lines; the rest is parsed with the next block
 
 
-def csv_header(path: str, dialect: CsvDialect) -> Header:
+def csv_header(path: str, text_format: TextFormat) -> Header:
     """The names of a file's columns, from its first line that is not empty; no names if there is no such line."""
-    if dialect.header is not None:
-        return Header(dialect.header, 0)
-    for lines in text_lines(Split(0, path, "csv"), dialect.encoding):
+    if text_format.header is not None:
+        return Header(text_format.header, 0)
+    for lines in text_lines(Split(0, path, "csv"), text_format.encoding):
         if lines.faults and lines.faults[0].position == 1:
             raise BrokenFile(f"the line of column names cannot be read: {lines.faults[0].reason}")
         for text, position in zip(lines.texts, lines.positions, strict=True):
             if text.strip():
-                return Header(_names(text, dialect.delimiter), position)
+                return Header(_names(text, delimiter_of(path, text_format.delimiter)), position)
     return Header((), 0)
 
 
@@ -66,15 +66,16 @@ def _names(text: str, delimiter: str) -> tuple[str, ...]:
         raise BrokenFile(f"the line of column names cannot be read: {error}") from None
 
 
-def csv_blocks(split: Split, columns: Columns, dialect: CsvDialect) -> Iterator[Block]:
+def csv_blocks(split: Split, columns: Columns, text_format: TextFormat) -> Iterator[Block]:
     """The records of a split. If the header lacks a required column, all records are faults."""
-    header = csv_header(split.path, dialect)
+    header = csv_header(split.path, text_format)
+    delimiter = delimiter_of(split.path, text_format.delimiter)
     missing_column = columns.missing_column(header.names)
     texts: list[str] = []
     positions: list[int] = []
-    for lines in text_lines(split, dialect.encoding):
+    for lines in text_lines(split, text_format.encoding):
         texts, positions = texts + lines.texts, positions + lines.positions
-        parsed = _parse(texts, positions, (len(header.names), dialect.delimiter, lines.is_last))
+        parsed = _parse(texts, positions, (len(header.names), delimiter, lines.is_last))
         texts, positions = texts[parsed.n_used :], positions[parsed.n_used :]
         block = _block(parsed, lines, header, columns)
         yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])

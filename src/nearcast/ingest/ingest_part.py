@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.csv_records import CsvDialect, csv_blocks
-from nearcast.ingest.json_records import json_blocks
-from nearcast.ingest.parquet_records import parquet_blocks
+from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.parquet_writers import AtomicParquetFile
+from nearcast.ingest.readers import read_blocks
 from nearcast.ingest.records import Block, BrokenFile, Fault
-from nearcast.ingest.sources import Part, Split, delimiter_of
+from nearcast.ingest.sources import Part, Split
 from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
 from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 
@@ -41,9 +40,7 @@ class IngestJob(NamedTuple):
     """What all parts need. Small: it travels to workers with each task."""
 
     rules: IngestRules
-    delimiter: str | None
-    encoding: str
-    header: tuple[str, ...] | None
+    text_format: TextFormat
     make_ids: bool
     accepted: str  # folders
     rejects: str
@@ -92,22 +89,13 @@ def _blocks(part: Part, job: IngestJob) -> Iterator[tuple[Split, Block]]:
     for split in part.splits:
         position = split.first_position
         try:
-            for block in _reader(split, job):
+            for block in read_blocks(split, job.rules.columns, job.text_format):
                 position = max(position, int(block.positions[-1]) if len(block.positions) else position)
                 yield split, block
         except BrokenFile as error:
             nothing = pa.table({name: pa.nulls(0, pa.string()) for name in job.rules.columns.targets})
             fault = Fault(position, None, str(error), "")
             yield split, Block(nothing, np.empty(0, np.int64), [fault], 1)
-
-
-def _reader(split: Split, job: IngestJob) -> Iterator[Block]:
-    columns = job.rules.columns
-    if split.format == "parquet":
-        return parquet_blocks(split, columns)
-    if split.format == "jsonl":
-        return json_blocks(split, columns, job.encoding)
-    return csv_blocks(split, columns, CsvDialect(delimiter_of(split.path, job.delimiter), job.encoding, job.header))
 
 
 def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:

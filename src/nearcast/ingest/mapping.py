@@ -14,8 +14,8 @@ _WORDS = {"messages": ("text", "tokens"), "subscriptions": ("tokens", "expressio
 _PLACES = {"messages": ("x", "y", *_BOX), "subscriptions": ("x", "y", *_BOX, "region")}
 _EXTRAS = {"messages": ("time", "expires"), "subscriptions": ("kind", "alpha", "threshold", "k", "expires")}
 _OTHER_NAMES = {"lon": "x", "lat": "y"}
-JOINER = "+"
-RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
+_JOINER = "+"
+_RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
 """Columns that a record may lack."""
 
 
@@ -74,6 +74,16 @@ def resolve_columns(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]
     return Columns(kind, {name: sources[name] for name in _order(kind) if name in sources}, required)
 
 
+def check_mapping(mapping: Mapping[str, str], there: Sequence[str], is_json: bool) -> None:
+    """Refuse raw columns that no file has: a misspelt name would reject every record. A JSON key may be rare."""
+    for target, source in mapping.items():
+        if not there or (is_json and target in _RARE):
+            continue
+        parts = {source} if source in there or target != "text" else {*source.split(_JOINER)}
+        if missing := sorted(parts - {*there}):
+            raise InvalidInput(f"'{target}': no file has a column '{missing[0]}'; they have {', '.join(there)}")
+
+
 def _order(kind: Kind) -> tuple[str, ...]:
     return ("id", *_WORDS[kind], *_PLACES[kind], *_EXTRAS[kind])
 
@@ -86,7 +96,7 @@ def _given(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]) -> dict
             raise InvalidInput(f"{kind} have no column '{target}'; there are {', '.join(_order(kind))}")
         if not source:
             raise InvalidInput(f"'{target}' is mapped to nothing; name a column of the raw files")
-        parts = source.split(JOINER) if JOINER in source and source not in there and name == "text" else [source]
+        parts = source.split(_JOINER) if _JOINER in source and source not in there and name == "text" else [source]
         given[name] = tuple(parts)
     return given
 

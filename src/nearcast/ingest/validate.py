@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.ingest.mapping import Columns
 from nearcast.ingest.records import printable, printable_record
-from nearcast.ingest.spelling import normalise_spelling
 from nearcast.model import NEVER, NO_TIME
 from nearcast.sharding.normalise import TIMESTAMP, read_message_columns
 from nearcast.tables import Dialect, read_subscriptions
@@ -31,6 +31,10 @@ _TYPES = {
     "time": TIMESTAMP,
     "expires": TIMESTAMP,
 }
+
+_NUMBER_COLUMNS = ("x", "y", "xmin", "ymin", "xmax", "ymax", "alpha", "threshold")
+_WHOLE_COLUMNS = ("id", "k")
+_TIME_COLUMNS = ("time", "expires")
 
 
 class IngestRules(NamedTuple):
@@ -67,7 +71,7 @@ def table_schema(columns: Columns) -> pa.Schema:
 
 def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
     """Never raises for the content of the table: a block that cannot be read is rejected row by row."""
-    table = normalise_spelling(table)
+    table = _normalise_spelling(table)
     try:
         return _messages(table, rules) if rules.columns.kind == "messages" else _subscriptions(table, rules)
     except InvalidInput as error:
@@ -136,3 +140,33 @@ def _all_rejected(table: pa.Table, rules: IngestRules, error: InvalidInput) -> V
     rejects = [(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
     nothing, n = table_schema(rules.columns).empty_table(), table.num_rows
     return Validated(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)
+
+
+# -- spelling
+
+
+def _normalise_spelling(table: pa.Table) -> pa.Table:
+    """Remove outer white space; read 7.0 as 7, a time without a zone as UTC, and a day as its midnight."""
+    for at, name in enumerate(table.column_names):
+        kind = table.schema.field(at).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        if name in (*_NUMBER_COLUMNS, *_WHOLE_COLUMNS, *_TIME_COLUMNS):
+            values = pc.utf8_trim_whitespace(table[name])
+            values = _whole(values) if name in _WHOLE_COLUMNS else _zoned(values) if name in _TIME_COLUMNS else values
+            table = table.set_column(at, name, pc.if_else(pc.equal(values, ""), None, values))
+        elif name == "kind":
+            table = table.set_column(at, name, pc.utf8_trim_whitespace(table[name]))
+    return table
+
+
+def _whole(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pc.any(pc.match_substring(values, ".")).as_py():
+        return values
+    return pc.replace_substring_regex(values, r"^([+-]?[0-9]+)\.0*$", r"\1")
+
+
+def _zoned(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow requires a zone; the real data sets have plain days, and times without a zone."""
+    values = pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", r"\1T00:00:00")
+    return pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+)$", r"\1Z")

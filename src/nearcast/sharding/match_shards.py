@@ -67,7 +67,7 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
         batch = index.read_messages(messages, on_bad=on_bad)
         rejects = index.rejects
         return Matched(_match_single_shard(sharded, batch), rejects, batch.size, batch.size)
-    routed = shard_router(sharded).route_checked(messages, on_bad)
+    routed = shard_router(sharded).route(messages, on_bad)
     parts = _match_routed(sharded, _with_tokens(messages, routed.tokens), routed)
     return Matched(parts, routed.rejects, messages.num_rows - len(routed.rejects), len(routed.rows))
 
@@ -142,7 +142,7 @@ def _with_tokens(messages: pa.Table, tokens: pa.Array | None) -> pa.Table:
 def route_table(sharded: ShardedIndex, messages: pa.Table) -> tuple[dict[int, pa.Table], pa.Table]:
     """(the messages of each shard, as `match_one_shard` takes them; the rejects)."""
     messages = contract_columns(messages)
-    routed = shard_router(sharded).route_checked(messages)
+    routed = shard_router(sharded).route(messages)
     visits = shard_lists(routed.rows, routed.shards, messages.num_rows)
     messages = _with_tokens(messages, routed.tokens).append_column(VISITS, visits)
     _, groups = _group_by_shard(routed.shards)

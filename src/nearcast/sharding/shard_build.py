@@ -83,8 +83,8 @@ def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
     if not file.exists():
         return None
     sample = pq.read_table(file)
-    rows, shards = shard_router(ShardedIndex(settings.folder, {})).route(sample)
-    return sample.take(pa.array(rows[shards == shard]))
+    routed = shard_router(ShardedIndex(settings.folder, {})).route(sample)
+    return sample.take(pa.array(routed.rows[routed.shards == shard]))
 
 
 def _replicas(table: pa.Table) -> Replicas:

@@ -97,12 +97,8 @@ class Router:
 
     # -- messages
 
-    def route(self, messages: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """(rows int64, shards int32): the shards that each message visits. Bad rows visit none."""
-        routed = self.route_checked(messages)
-        return routed.rows, routed.shards
-
-    def route_checked(self, messages: pa.Table, on_bad: OnBad = "skip") -> Routed:
+    def route(self, messages: pa.Table, on_bad: OnBad = "skip") -> Routed:
+        """The shards that each message visits. Bad rows visit none."""
         analyser = self.analyser if self.reads_text else _NO_TOKENS
         read = read_message_columns(messages, self._dialect._replace(analyser=analyser, on_bad=on_bad))
         good = read.good_rows
@@ -130,17 +126,11 @@ class Router:
 
     # -- subscriptions
 
-    def assign(self, subscriptions: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """(rows int64, shards int32): the shards that store each subscription. Bad rows, and subscriptions that can
-        match no message, are in none.
-        """
-        assigned = self.assign_checked(subscriptions)
-        return assigned.rows, assigned.shards
+    def assign(self, subscriptions: pa.Table, on_bad: OnBad = "skip", weights: Weights | None = None) -> Assigned:
+        """The shards that store each subscription. Bad rows, and those that can match no message, are in none.
 
-    def assign_checked(
-        self, subscriptions: pa.Table, on_bad: OnBad = "skip", weights: Weights | None = None
-    ) -> Assigned:
-        """`weights` are those of the whole table; without weights, these rows are taken to be the whole table."""
+        `weights` are those of the whole table; without weights, these rows are taken to be the whole table.
+        """
         vocabulary = Vocabulary()
         read = read_subscriptions(subscriptions, vocabulary, served_dialect(self._dialect)._replace(on_bad=on_bad))
         owners, triples = read.rows.owner_ids, self.assign_read(read.rows, vocabulary)

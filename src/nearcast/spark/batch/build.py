@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
+from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.ingest.row_groups import sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.matching.rank_method import find_rank_method
@@ -36,12 +37,11 @@ from nearcast.spark.runtime.arrow_payload import (
     NO_SHARD,
     PAYLOAD_SQL,
     ArrowPayload,
-    as_bytes,
-    from_bytes,
     join_tables,
     one_row,
     pack_payloads,
     payloads_by_shard,
+    read_arrow_stream,
     sql_schema,
     task_numbers,
 )
@@ -137,7 +137,7 @@ def _route(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     router = shard_router(unfinished)
     for task in task_numbers(batches):
         part = job.source.read(task)
-        assigned = router.assign_checked(part.table, weights=index_weights(unfinished))
+        assigned = router.assign(part.table, weights=index_weights(unfinished))
         if assigned.n_ranked:
             find_rank_method(job.settings.method)  # raises an error that names the methods which can rank
         yield from pack_payloads(_payloads(job.n_shards, part, assigned))
@@ -164,7 +164,7 @@ def _build(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _report(built: BuiltShard, counts: bytes) -> pa.RecordBatch:
-    return one_row(_REPORT_SCHEMA, [*built[:-1], as_bytes(built.rejects), counts.decode()])
+    return one_row(_REPORT_SCHEMA, [*built[:-1], as_arrow_stream(built.rejects), counts.decode()])
 
 
 # -- back in the driver
@@ -194,7 +194,7 @@ def _assemble(settings: BuildSettings, router: Router, sample: pa.Table | None, 
 
 
 def _rejects(folder: Path, reports: list[Any]) -> pa.Table:
-    tables = [from_bytes(row.rejects) for row in reports]
+    tables = [read_arrow_stream(row.rejects) for row in reports]
     rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *tables]).sort_by("row")
     if len(rejects):
         pq.write_table(rejects, folder / "rejects.parquet")
@@ -236,10 +236,10 @@ def _visit_statistics(router: Router, sample: pa.Table | None) -> dict[str, Any]
     """How many shards a sampled message visits, and how evenly the visits are spread."""
     if sample is None or not sample.num_rows:
         return {"shards_per_message": None, "messages_max_over_mean": None}
-    rows, shards = router.route(sample)
-    visits = np.bincount(shards, minlength=router.n_shards)
-    n_messages = max(1, len(np.unique(rows)))
+    routed = router.route(sample)
+    visits = np.bincount(routed.shards, minlength=router.n_shards)
+    n_messages = max(1, len(np.unique(routed.rows)))
     return {
-        "shards_per_message": len(rows) / n_messages,
+        "shards_per_message": len(routed.rows) / n_messages,
         "messages_max_over_mean": float(visits.max() / max(visits.mean(), 1e-9)),
     }

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.sharding.routing.router import hashes_of
 from nearcast.sharding.weights import Weights
 from nearcast.spark.batch.duplicate_ids import Source
 from nearcast.spark.runtime.arrow_payload import (
     PAYLOAD_SQL,
     ArrowPayload,
-    as_bytes,
-    from_bytes,
     one_row,
     pack_payloads,
+    read_arrow_stream,
     sql_schema,
     task_numbers,
     unpack_payloads,
@@ -56,7 +56,8 @@ def counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> 
         counted = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_count, job), PAYLOAD_SQL)
         together = counted.repartitionById(job.n_parts, counted["partition"])
         reports = together.mapInArrow(_add_up, sql_schema(_REPORT_SCHEMA)).collect()
-    table = pa.concat_tables([_COUNTS.empty_table(), *(from_bytes(row["content"]) for row in reports)]).sort_by("at")
+    tables = [_COUNTS.empty_table(), *(read_arrow_stream(row["content"]) for row in reports)]
+    table = pa.concat_tables(tables).sort_by("at")
     vocabulary = Vocabulary()
     vocabulary.add(table["token"])
     return Weights(vocabulary, idf(table["n"].to_numpy(), sum(row["subscriptions"] for row in reports)))
@@ -108,4 +109,4 @@ def _add_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n_subscriptions += int(payload.note or b"0")
     added = pa.concat_tables(tables).group_by("token").aggregate([("n", "sum"), ("at", "min")])
     added = pa.table([added["token"], added["n_sum"], added["at_min"]], schema=_COUNTS)
-    yield one_row(_REPORT_SCHEMA, [as_bytes(added), n_subscriptions])
+    yield one_row(_REPORT_SCHEMA, [as_arrow_stream(added), n_subscriptions])

@@ -19,14 +19,16 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
+from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
-from nearcast.ingest.mapping import Kind, resolve_columns
+from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder
+from nearcast.ingest.readers import column_names_of
 from nearcast.ingest.row_groups import parquet_files
 from nearcast.ingest.sources import Part, Source, find_sources
 from nearcast.ingest.validate import IngestRules, table_schema
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
-from nearcast.spark.batch.ingest_parts import TextFormat, check_mapping, column_names_of, cut_into_parts
+from nearcast.spark.batch.ingest_parts import cut_into_parts
 from nearcast.text.analyser import Analyser
 
 if TYPE_CHECKING:
@@ -51,6 +53,10 @@ class IngestOptions:
     space: Sequence[float] | None = None
     part_bytes: int = 1 << 26
 
+    @property
+    def text_format(self) -> TextFormat:
+        return TextFormat(self.delimiter, self.encoding, self.header)
+
 
 _DEFAULTS = IngestOptions()
 
@@ -72,8 +78,8 @@ def ingest(
     _check_apart(out, rejects)
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
-        job = IngestJob(rules, options.delimiter, options.encoding, options.header, options.make_ids, *folders)
-        parts = cut_into_parts(session, found, _text_format(options), options.part_bytes)
+        job = IngestJob(rules, options.text_format, options.make_ids, *folders)
+        parts = cut_into_parts(session, found, options.delimiter, options.part_bytes)
         summary = _summary(_run(session, parts, job), found, rules)
         if not options.make_ids:
             _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
@@ -91,8 +97,8 @@ def _read_arguments(
     _check_encoding(options.encoding)
     Space.of(options.space)
     found = find_sources(sources, options.format)
-    there = column_names_of(found, _text_format(options))
-    check_mapping(mapping, found, there)
+    there = column_names_of(found, options.text_format)
+    check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))
     columns = resolve_columns(kind, mapping, there, options.make_ids)
     space = None if options.space is None else tuple(float(bound) for bound in options.space)
     return found, IngestRules(columns, options.analyser.header(), space)
@@ -113,10 +119,6 @@ def _check_encoding(encoding: str) -> None:
     except LookupError:
         raise InvalidInput(f"no encoding '{encoding}'") from None
     raise InvalidInput(f"files in {encoding} cannot be cut into lines; convert them to UTF-8")
-
-
-def _text_format(options: IngestOptions) -> TextFormat:
-    return TextFormat(options.delimiter, options.encoding, options.header)
 
 
 def _run(session: SparkSession, parts: list[Part], job: IngestJob) -> list[PartCounts]:

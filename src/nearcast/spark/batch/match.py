@@ -28,7 +28,7 @@ from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.batch.match_task import REPORT_SQL, MatchJob, match_pieces, match_shards, route_pieces
-from nearcast.spark.runtime.arrow_payload import PAYLOAD_SQL, from_bytes
+from nearcast.spark.runtime.arrow_payload import PAYLOAD_SQL, read_arrow_stream
 from nearcast.spark.runtime.session import cores_of
 from nearcast.tables import REJECTS_SCHEMA
 
@@ -120,7 +120,7 @@ def _assemble(folder: Path, reports: list[Any], counts: dict[str, Any], schema: 
         (folder / "_attempts" / name).rename(folder / f"part-{k:05d}.parquet")
     if not files:
         pq.write_table(schema.empty_table(), folder / "part-00000.parquet")
-    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(from_bytes(row.rejects) for row in reports)])
+    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(read_arrow_stream(row.rejects) for row in reports)])
     if len(rejects):
         pq.write_table(rejects.sort_by("row"), folder / "_rejects.parquet")
     (folder / "_counts.json").write_text(json.dumps(counts, indent=1), encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.ingest.parquet_writers import UniqueParquetFile
 from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.sharding.sharded_index import ShardedIndex
@@ -14,7 +15,6 @@ from nearcast.spark.batch.duplicate_ids import Source, TablePart
 from nearcast.spark.runtime.arrow_payload import (
     NO_SHARD,
     ArrowPayload,
-    as_bytes,
     join_tables,
     one_row,
     pack_payloads,
@@ -89,4 +89,4 @@ def _write_matches(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str | None
 
 
 def _report(file: str | None, counts: tuple[int, int, int], rejects: pa.Table) -> pa.RecordBatch:
-    return one_row(_REPORT_SCHEMA, [file, *counts, len(rejects), as_bytes(rejects)])
+    return one_row(_REPORT_SCHEMA, [file, *counts, len(rejects), as_arrow_stream(rejects)])

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.ingest.broker_values import as_arrow_stream
+
 _SQL_TYPES = {pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "binary"}
 _MOST_BYTES = 8 << 20  # of one row: Spark keeps several rows in memory
 
@@ -58,7 +60,7 @@ def pack_payloads(payloads: Iterable[ArrowPayload]) -> Iterator[pa.RecordBatch]:
         for k in range(n_pieces):
             piece = payload.table.slice(edges[k], edges[k + 1] - edges[k])
             note = payload.note if k == 0 else b""
-            yield one_row(PAYLOAD_SCHEMA, [payload.partition, payload.shard, as_bytes(piece), note])
+            yield one_row(PAYLOAD_SCHEMA, [payload.partition, payload.shard, as_arrow_stream(piece), note])
 
 
 def unpack_payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[ArrowPayload]:
@@ -66,7 +68,7 @@ def unpack_payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[ArrowPayload]
     for batch in batches:
         for k in range(batch.num_rows):
             partition, shard, content, note = (batch.column(name)[k] for name in PAYLOAD_SCHEMA.names)
-            yield ArrowPayload(partition.as_py(), shard.as_py(), from_bytes(content.as_buffer()), note.as_py())
+            yield ArrowPayload(partition.as_py(), shard.as_py(), read_arrow_stream(content.as_buffer()), note.as_py())
 
 
 def payloads_by_shard(batches: Iterable[pa.RecordBatch]) -> dict[int, list[ArrowPayload]]:
@@ -82,13 +84,6 @@ def join_tables(payloads: Sequence[ArrowPayload]) -> pa.Table:
     return pa.concat_tables([payload.table for payload in payloads], promote_options="permissive")
 
 
-def as_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as out:
-        out.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def from_bytes(content: bytes | pa.Buffer) -> pa.Table:
+def read_arrow_stream(content: bytes | pa.Buffer) -> pa.Table:
     with pa.ipc.open_stream(content) as source:
         return source.read_all()

@@ -14,6 +14,7 @@ crash a batch may be written twice; receivers recognise repeats by `pair`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +89,8 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The end of the next batch, within the limit. A stream that is new to the query is read from its beginning."""
         most = None if isinstance(limit, ReadAllAvailable) else self._most
         target = self._target or self._newest()
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             return {key: _reach(server, key, start.get(key, "0-0"), target[key], most) for key in self._keys}
-        finally:
-            server.close()
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Range]:
         n = int(self._options.get("partitions", "1"))
@@ -103,18 +101,12 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             yield from _read_range(server, partition, self._field.encode())
-        finally:
-            server.close()
 
     def _newest(self) -> dict[str, str]:
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             return {key: _last_id(server, key) for key in self._keys}
-        finally:
-            server.close()
 
 
 @dataclass
@@ -131,15 +123,12 @@ class RedisWriter(DataSourceArrowWriter):
         key = self._options.get("key", "matches")
         most = int(self._options["maxlength"]) if "maxlength" in self._options else None
         batch_number = self._options.get("batch", "")
-        server = connect(self._url)
         n_pairs = 0
-        try:
+        with closing(connect(self._url)) as server:
             for batch in iterator:
                 for start in range(0, batch.num_rows, _AT_ONCE):
                     _add(server, key, batch.slice(start, _AT_ONCE), batch_number, most)
                 n_pairs += batch.num_rows
-        finally:
-            server.close()
         return Written(n_pairs)
 
 
