@@ -108,7 +108,7 @@ def test_the_first_row_of_an_id_stands_and_the_others_are_rejected(
     assert rejects[0]["reason"] == f"id {ids[40]} is already in this table; ids must differ"
     messages = nasty_messages(6, 200)
     assert match_all_shards(sharded, messages).equals(nc.build_index(first, "brute").match(messages))
-    assert not (Path(sharded.path) / "late").exists()
+    assert not (Path(sharded.path) / "duplicates").exists()
 
 
 def test_two_workers_share_one_copy_of_the_index(spark: Any, tmp_path: Path) -> None:

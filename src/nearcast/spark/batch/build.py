@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,18 +33,8 @@ from nearcast.sharding.sharded_index import ShardedIndex, index_weights, new_ver
 from nearcast.sharding.weights import Weights, given_weights
 from nearcast.spark.batch.duplicate_ids import Source, TablePart, open_source
 from nearcast.spark.batch.idf import counted_weights
-from nearcast.spark.runtime.arrow_payload import (
-    NO_SHARD,
-    PAYLOAD_SQL,
-    ArrowPayload,
-    join_tables,
-    one_row,
-    pack_payloads,
-    payloads_by_shard,
-    read_arrow_stream,
-    sql_schema,
-    task_numbers,
-)
+from nearcast.spark.runtime.arrow_payload import NO_SHARD, ArrowPayload, join_tables, read_arrow_stream
+from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.tables import REJECTS_SCHEMA, Dialect
 from nearcast.text.analyser import Analyser
 
@@ -121,26 +111,20 @@ def _make_router(
 
 def _run(session: SparkSession, job: BuildJob) -> list[Any]:
     """One Spark job: read and route, shuffle, build. The last partition gets the rejects and counts."""
-    n_tasks = len(job.source.tasks)
-    tasks = session.range(0, n_tasks, 1, n_tasks)
-    routed = tasks.mapInArrow(partial(_route, job), PAYLOAD_SQL)
-    together = routed.repartitionById(job.n_shards + 1, routed["partition"])
-    reports: list[Any] = together.mapInArrow(partial(_build, job), sql_schema(_REPORT_SCHEMA)).collect()
-    return reports
+    routed = send_payloads(session, len(job.source.tasks), partial(_route, job), job.n_shards + 1)
+    return run_on_shards(routed, partial(_build, job), _REPORT_SCHEMA)
 
 
 # -- in a task
 
 
-def _route(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _route(job: BuildJob, task: int) -> Iterator[ArrowPayload]:
     unfinished = ShardedIndex(job.settings.folder, {})
-    router = shard_router(unfinished)
-    for task in task_numbers(batches):
-        part = job.source.read(task)
-        assigned = router.assign(part.table, weights=index_weights(unfinished))
-        if assigned.n_ranked:
-            find_rank_method(job.settings.method)  # raises an error that names the methods which can rank
-        yield from pack_payloads(_payloads(job.n_shards, part, assigned))
+    part = job.source.read(task)
+    assigned = shard_router(unfinished).assign(part.table, weights=index_weights(unfinished))
+    if assigned.n_ranked:
+        find_rank_method(job.settings.method)  # raises an error that names the methods which can rank
+    return _payloads(job.n_shards, part, assigned)
 
 
 def _payloads(n_shards: int, part: TablePart, assigned: Assigned) -> Iterator[ArrowPayload]:
@@ -153,18 +137,18 @@ def _payloads(n_shards: int, part: TablePart, assigned: Assigned) -> Iterator[Ar
         yield ArrowPayload(shard, shard, table.take(pa.array(assigned.rows[assigned.shards == shard])), keys.tobytes())
 
 
-def _build(job: BuildJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Build the shards of this partition."""
-    by_shard = payloads_by_shard(batches)
-    for payload in by_shard.pop(NO_SHARD, []):
-        yield _report(BuiltShard(NO_SHARD, "", 0, 0, "", payload.table), payload.note or b"{}")
-    for shard, payloads in by_shard.items():
-        keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
-        yield _report(build_shard(job.settings, shard, join_tables(payloads), keys), b"{}")
+def _build(job: BuildJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
+    """Build a shard and report it; report the rejects and counts."""
+    if shard == NO_SHARD:
+        for payload in payloads:
+            yield _report(BuiltShard(NO_SHARD, "", 0, 0, "", payload.table), payload.note or b"{}")
+        return
+    keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
+    yield _report(build_shard(job.settings, shard, join_tables(payloads), keys), b"{}")
 
 
-def _report(built: BuiltShard, counts: bytes) -> pa.RecordBatch:
-    return one_row(_REPORT_SCHEMA, [*built[:-1], as_arrow_stream(built.rejects), counts.decode()])
+def _report(built: BuiltShard, counts: bytes) -> list[Any]:
+    return [*built[:-1], as_arrow_stream(built.rejects), counts.decode()]
 
 
 # -- back in the driver

@@ -9,7 +9,7 @@ and is not searched for them.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,14 +23,8 @@ from nearcast.ingest.row_groups import Piece, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason
-from nearcast.spark.runtime.arrow_payload import (
-    PAYLOAD_SQL,
-    ArrowPayload,
-    join_tables,
-    pack_payloads,
-    payloads_by_shard,
-    task_numbers,
-)
+from nearcast.spark.runtime.arrow_payload import ArrowPayload, join_tables
+from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.tables.faults import Faults
 
 if TYPE_CHECKING:
@@ -161,23 +155,18 @@ def _list_duplicates(source: Source, part: int, found: pa.Table) -> None:
 
 def _find_on_spark(session: SparkSession, source: Source) -> None:
     n_parts = -(-source.n_rows // MOST_IDS_HERE)
-    tasks = session.range(0, len(source.tasks), 1, len(source.tasks))
-    sent = tasks.mapInArrow(partial(_send_ids, source, n_parts), PAYLOAD_SQL)
-    together = sent.repartitionById(n_parts, sent["partition"])
-    together.mapInArrow(partial(_compare_ids, source), "done int").collect()
+    sent = send_payloads(session, len(source.tasks), partial(_send_ids, source, n_parts), n_parts)
+    run_on_shards(sent, partial(_compare_ids, source), pa.schema([("done", pa.int32())]))
 
 
-def _send_ids(source: Source, n_parts: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for task in task_numbers(batches):
-        table = _ids_of_task(source, task)
-        parts = table["id"].to_numpy() % n_parts
-        yield from pack_payloads(
-            ArrowPayload(k, k, table.filter(pa.array(parts == k))) for k in np.unique(parts).tolist()
-        )
+def _send_ids(source: Source, n_parts: int, task: int) -> Iterator[ArrowPayload]:
+    table = _ids_of_task(source, task)
+    parts = table["id"].to_numpy() % n_parts
+    for k in np.unique(parts).tolist():
+        yield ArrowPayload(k, k, table.filter(pa.array(parts == k)))
 
 
-def _compare_ids(source: Source, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _compare_ids(source: Source, part: int, payloads: list[ArrowPayload]) -> list[list[int]]:
     """The files are named after the part and written atomically: a task that runs again leaves the same files."""
-    for part, payloads in payloads_by_shard(batches).items():
-        _list_duplicates(source, part, join_tables(payloads))
-        yield pa.record_batch({"done": pa.array([1], pa.int32())})
+    _list_duplicates(source, part, join_tables(payloads))
+    return [[1]]

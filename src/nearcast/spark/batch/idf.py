@@ -6,7 +6,7 @@ shuffled by the hash of the token and added up. The weights are the same as thos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +17,8 @@ from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.sharding.routing.router import hashes_of
 from nearcast.sharding.weights import Weights
 from nearcast.spark.batch.duplicate_ids import Source
-from nearcast.spark.runtime.arrow_payload import (
-    PAYLOAD_SQL,
-    ArrowPayload,
-    one_row,
-    pack_payloads,
-    read_arrow_stream,
-    sql_schema,
-    task_numbers,
-    unpack_payloads,
-)
+from nearcast.spark.runtime.arrow_payload import ArrowPayload, read_arrow_stream
+from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, wanted_by
 from nearcast.tables.columns import strings_of
 from nearcast.text.vocabulary import Vocabulary
@@ -53,9 +45,8 @@ def counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> 
     reports: list[Any] = []
     if n_tasks:
         job = CountJob(source, dialect, min(n_tasks, _MOST_PARTS))
-        counted = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_count, job), PAYLOAD_SQL)
-        together = counted.repartitionById(job.n_parts, counted["partition"])
-        reports = together.mapInArrow(_add_up, sql_schema(_REPORT_SCHEMA)).collect()
+        counted = send_payloads(session, n_tasks, partial(_count, job), job.n_parts)
+        reports = run_on_shards(counted, _add_up, _REPORT_SCHEMA)
     tables = [_COUNTS.empty_table(), *(read_arrow_stream(row["content"]) for row in reports)]
     table = pa.concat_tables(tables).sort_by("at")
     vocabulary = Vocabulary()
@@ -63,17 +54,15 @@ def counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> 
     return Weights(vocabulary, idf(table["n"].to_numpy(), sum(row["subscriptions"] for row in reports)))
 
 
-def _count(job: CountJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for task in task_numbers(batches):
-        table = job.source.read(task).table
-        vocabulary = Vocabulary()
-        read = read_subscriptions(table, vocabulary, job.dialect)
-        counts = _counts(read, table, vocabulary, task)
-        parts = hashes_of(counts["token"].combine_chunks()) % job.n_parts
-        yield from pack_payloads(
-            ArrowPayload(k, k, counts.filter(pa.array(parts == k)), str(len(read.ids) if k == 0 else 0).encode())
-            for k in range(job.n_parts)
-        )
+def _count(job: CountJob, task: int) -> Iterator[ArrowPayload]:
+    table = job.source.read(task).table
+    vocabulary = Vocabulary()
+    read = read_subscriptions(table, vocabulary, job.dialect)
+    counts = _counts(read, table, vocabulary, task)
+    parts = hashes_of(counts["token"].combine_chunks()) % job.n_parts
+    for k in range(job.n_parts):
+        n_subscriptions = len(read.ids) if k == 0 else 0
+        yield ArrowPayload(k, k, counts.filter(pa.array(parts == k)), str(n_subscriptions).encode())
 
 
 def _counts(read: Subscriptions, table: pa.Table, vocabulary: Vocabulary, task: int) -> pa.Table:
@@ -102,11 +91,9 @@ def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:
     return np.asarray(read.ids[is_rich[is_good]])
 
 
-def _add_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    tables, n_subscriptions = [_COUNTS.empty_table()], 0
-    for payload in unpack_payloads(batches):
-        tables.append(payload.table)
-        n_subscriptions += int(payload.note or b"0")
-    added = pa.concat_tables(tables).group_by("token").aggregate([("n", "sum"), ("at", "min")])
+def _add_up(part: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
+    n_subscriptions = sum(int(payload.note or b"0") for payload in payloads)
+    counts = pa.concat_tables([payload.table for payload in payloads])
+    added = counts.group_by("token").aggregate([("n", "sum"), ("at", "min")])
     added = pa.table([added["token"], added["n_sum"], added["at_min"]], schema=_COUNTS)
-    yield one_row(_REPORT_SCHEMA, [as_arrow_stream(added), n_subscriptions])
+    yield [as_arrow_stream(added), n_subscriptions]

@@ -27,9 +27,10 @@ from nearcast.ingest.row_groups import pieces_of
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.batch.match_task import REPORT_SQL, MatchJob, match_pieces, match_shards, route_pieces
-from nearcast.spark.runtime.arrow_payload import PAYLOAD_SQL, read_arrow_stream
+from nearcast.spark.batch.match_task import REPORT_SCHEMA, MatchJob, match_pieces, match_shards, route_pieces
+from nearcast.spark.runtime.arrow_payload import read_arrow_stream
 from nearcast.spark.runtime.session import cores_of
+from nearcast.spark.runtime.tasks import run_on_shards, run_tasks, send_payloads
 from nearcast.tables import REJECTS_SCHEMA
 
 if TYPE_CHECKING:
@@ -100,13 +101,10 @@ def _salts(sharded: ShardedIndex, n_tasks: int) -> int:
 
 def _run(session: SparkSession, job: MatchJob, layout: str) -> list[Any]:
     n_tasks = len(job.source.tasks)
-    frame = session.range(0, n_tasks, 1, n_tasks)
-    if layout == "sharded":
-        routed = frame.mapInArrow(partial(route_pieces, job), PAYLOAD_SQL)
-        frame = routed.repartitionById(job.n_partitions, routed["partition"])
-    match = match_pieces if layout == "replicated" else match_shards
-    reports: list[Any] = frame.mapInArrow(partial(match, job), REPORT_SQL).collect()
-    return reports
+    if layout == "replicated":
+        return run_tasks(session, n_tasks, partial(match_pieces, job), REPORT_SCHEMA)
+    routed = send_payloads(session, n_tasks, partial(route_pieces, job), job.n_partitions)
+    return run_on_shards(routed, partial(match_shards, job), REPORT_SCHEMA)
 
 
 def _counts(reports: list[Any]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Arrow tables and one-row reports as rows of Spark.
+"""Arrow tables as rows of Spark.
 
 An ArrowPayload moves a whole table through a shuffle as one row, one for each (batch, shard) instead of one for each
 message. Nothing is converted to Spark's own rows and back, and column types that Spark lacks pass unchanged.
@@ -14,33 +14,12 @@ import pyarrow as pa
 
 from nearcast.ingest.broker_values import as_arrow_stream
 
-_SQL_TYPES = {pa.int32(): "int", pa.int64(): "long", pa.string(): "string", pa.binary(): "binary"}
-_MOST_BYTES = 8 << 20  # of one row: Spark keeps several rows in memory
-
-
-def sql_schema(schema: pa.Schema) -> str:
-    """An Arrow schema as Spark's `mapInArrow` takes it."""
-    return ", ".join(f"{field.name} {_SQL_TYPES[field.type]}" for field in schema)
-
-
-def one_row(schema: pa.Schema, values: Iterable[Any]) -> pa.RecordBatch:
-    """A batch of one row: what a task returns to the driver."""
-    columns = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-    """The numbers of the tasks that a partition of `session.range` holds."""
-    for batch in batches:
-        yield from batch.column("id").to_pylist()
-
-
 PAYLOAD_SCHEMA = pa.schema(
     [("partition", pa.int32()), ("shard", pa.int32()), ("content", pa.binary()), ("note", pa.binary())]
 )
-PAYLOAD_SQL = sql_schema(PAYLOAD_SCHEMA)
 NO_SHARD = -1
 """In place of a shard: the payload holds rejects and counts."""
+_MOST_BYTES = 8 << 20  # of one row: Spark keeps several rows in memory
 
 
 class ArrowPayload(NamedTuple):
@@ -52,30 +31,30 @@ class ArrowPayload(NamedTuple):
     note: bytes = b""
 
 
-def pack_payloads(payloads: Iterable[ArrowPayload]) -> Iterator[pa.RecordBatch]:
-    """Payloads as batches of one row; large tables are cut into several rows."""
-    for payload in payloads:
-        n_pieces = max(1, -(-payload.table.nbytes // _MOST_BYTES))
-        edges = np.linspace(0, payload.table.num_rows, n_pieces + 1).astype(int)
-        for k in range(n_pieces):
-            piece = payload.table.slice(edges[k], edges[k + 1] - edges[k])
-            note = payload.note if k == 0 else b""
-            yield one_row(PAYLOAD_SCHEMA, [payload.partition, payload.shard, as_arrow_stream(piece), note])
+def pack_payload(payload: ArrowPayload) -> Iterator[pa.RecordBatch]:
+    """A payload as batches of one row; a large table is cut into several rows."""
+    n_pieces = max(1, -(-payload.table.nbytes // _MOST_BYTES))
+    edges = np.linspace(0, payload.table.num_rows, n_pieces + 1).astype(int)
+    for k in range(n_pieces):
+        piece = payload.table.slice(edges[k], edges[k + 1] - edges[k])
+        note = payload.note if k == 0 else b""
+        yield one_row(PAYLOAD_SCHEMA, [payload.partition, payload.shard, as_arrow_stream(piece), note])
 
 
-def unpack_payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[ArrowPayload]:
-    """The payloads that arrived."""
-    for batch in batches:
-        for k in range(batch.num_rows):
-            partition, shard, content, note = (batch.column(name)[k] for name in PAYLOAD_SCHEMA.names)
-            yield ArrowPayload(partition.as_py(), shard.as_py(), read_arrow_stream(content.as_buffer()), note.as_py())
+def one_row(schema: pa.Schema, values: Sequence[Any]) -> pa.RecordBatch:
+    columns = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def payloads_by_shard(batches: Iterable[pa.RecordBatch]) -> dict[int, list[ArrowPayload]]:
     """The payloads of each shard, ascending. A partition has one shard unless Spark merged partitions."""
     found: dict[int, list[ArrowPayload]] = {}
-    for payload in unpack_payloads(batches):
-        found.setdefault(payload.shard, []).append(payload)
+    for batch in batches:
+        for k in range(batch.num_rows):
+            partition, shard, content, note = (batch.column(name)[k] for name in PAYLOAD_SCHEMA.names)
+            table = read_arrow_stream(content.as_buffer())
+            payload = ArrowPayload(partition.as_py(), shard.as_py(), table, note.as_py())
+            found.setdefault(payload.shard, []).append(payload)
     return dict(sorted(found.items()))
 
 

@@ -26,8 +26,8 @@ from nearcast.sharding.live.delta import Delta, is_among
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
 from nearcast.spark.batch.duplicate_ids import Source, open_source
-from nearcast.spark.runtime.arrow_payload import task_numbers
 from nearcast.spark.runtime.failures import failure_reason, is_spark_error
+from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.spark.streaming.task import dialect_of
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary

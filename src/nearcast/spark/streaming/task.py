@@ -30,7 +30,8 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.spark.runtime.arrow_payload import one_row, sql_schema
+from nearcast.spark.runtime.arrow_payload import one_row
+from nearcast.spark.runtime.tasks import sql_schema
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
