@@ -16,7 +16,7 @@ from nearcast.errors import NearcastError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nearcast.spark.pipeline.pipeline import Pipeline
+    from nearcast.spark.pipeline.stages import Pipeline
 
 STREAM_FILES = 6
 _COLUMNS = {"id": "id", "text": "text", "x": "lon", "y": "lat", "time": "time"}
@@ -24,7 +24,7 @@ _COLUMNS = {"id": "id", "text": "text", "x": "lon", "y": "lat", "time": "time"}
 
 def sample_pipeline(out: Path, n_drawn: int = 20_000) -> Pipeline:
     """The shipped messages and the demo's subscriptions; the latter, and the change log, are written to OUT/raw."""
-    from nearcast.spark.pipeline.pipeline import Pipeline, Raw
+    from nearcast.spark.pipeline.stages import Pipeline, Raw
 
     raw = out / "raw"
     subscriptions, changes = raw / "subscriptions.parquet", raw / "changes" / "middle-of-the-year.parquet"

@@ -76,7 +76,7 @@ class _Run:
         self._shards = shards
 
     def shards_for(self, subscriptions: int) -> int:
-        from nearcast.spark.pipeline.pipeline import default_shards
+        from nearcast.spark.pipeline.stages import default_shards
         from nearcast.spark.runtime.session import cores_of
 
         return self._shards or default_shards(subscriptions, cores_of(self.spark.session))

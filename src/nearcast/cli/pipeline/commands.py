@@ -65,7 +65,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
       nearcast pipeline ingest 'raw/*.csv.gz' --kind messages --map id=id,text=body,x=lon,y=lat --out messages
     """
     from nearcast.cli.match import read_space
-    from nearcast.spark.pipeline.pipeline import Raw, ingest_stage
+    from nearcast.spark.pipeline.stages import Raw, ingest_stage
 
     beside = rejects or out.with_name(f"{out.name}-rejects")
     options = {
@@ -93,7 +93,7 @@ def vocabulary(
     Example:
       nearcast pipeline vocabulary --messages messages --out vocabulary
     """
-    from nearcast.spark.pipeline.pipeline import vocabulary_stage
+    from nearcast.spark.pipeline.stages import vocabulary_stage
 
     one_step(vocabulary_stage(str(messages), str(out)), master, force, as_json)
 
@@ -130,7 +130,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
       nearcast pipeline build --subscriptions subscriptions --messages messages --shards 8 --out index
     """
     from nearcast.cli.match import read_space
-    from nearcast.spark.pipeline.pipeline import build_stage
+    from nearcast.spark.pipeline.stages import build_stage
 
     options = {"shards": shards, "method": method, "space": read_space(space)}
     options["weights"] = str(weights) if weights else None
@@ -160,7 +160,7 @@ def match(
     Example:
       nearcast pipeline match --index index --messages messages --out matches
     """
-    from nearcast.spark.pipeline.pipeline import match_stage
+    from nearcast.spark.pipeline.stages import match_stage
 
     one_step(match_stage(str(index), str(messages), str(out), layout), master, force, as_json)
 

@@ -13,7 +13,7 @@ from nearcast.cli.console import show
 from nearcast.cli.pipeline.spark_console import OnSpark, on_spark
 
 if TYPE_CHECKING:
-    from nearcast.spark.pipeline.pipeline import Pipeline, Stage
+    from nearcast.spark.pipeline.stages import Pipeline, Stage
 
 
 def run_shown(pipeline: Pipeline, master: str | None, force: bool, as_json: bool) -> None:
@@ -37,8 +37,8 @@ def statistics_of(pipeline: Pipeline) -> dict[str, Any]:
 
 def run_all(spark: OnSpark, pipeline: Pipeline, force: bool) -> dict[str, dict[str, Any]]:
     """What each step told, by its name; `seconds` are those of the run that did the work."""
-    from nearcast.spark.pipeline.pipeline import stages
     from nearcast.spark.pipeline.replay import replay_stage
+    from nearcast.spark.pipeline.stages import stages
     from nearcast.spark.pipeline.steps import require_inputs
 
     require_inputs([*pipeline.messages.sources, *pipeline.subscriptions.sources])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress
 
-    from nearcast.spark.pipeline.pipeline import Stage
+    from nearcast.spark.pipeline.stages import Stage
     from nearcast.spark.runtime.progress import Tasks
 
 Master = Annotated[

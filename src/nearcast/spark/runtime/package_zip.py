@@ -1,7 +1,7 @@
-"""The package as it is shipped to workers that do not have it.
+"""This package as a ZIP file for remote workers that do not have it installed.
 
-An executor unpacks it in the folder of its run. Compiled kernels are kept by what is in the sources, not by where they
-lie (see arrays/kernel_cache.py): they stay in the user's cache of the host, and a later run finds them.
+An executor unpacks it in the folder of its run. Compiled kernels are cached by the content of the sources, not by their
+paths (see arrays/kernel_cache.py), so a later run on the same host finds them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _PREFIX = "nearcast-package-"
 
 
 def package_as_zip() -> tuple[Path, str]:
-    """(the package's own files, the name of the folder in which an executor is to unpack them)."""
+    """(the ZIP file, the name of the folder in which an executor unpacks it)."""
     root = Path(nearcast.__file__).parent
     target = Path(tempfile.mkdtemp(prefix="nearcast-")) / "nearcast.zip"
     digest = hashlib.sha256()

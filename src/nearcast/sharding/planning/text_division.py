@@ -1,4 +1,4 @@
-"""What is divided by text: leaves with too many messages at one spot, and rows over too many leaves."""
+"""Chooses what is divided by text: leaves with too many messages at one spot, and rows over too many leaves."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from nearcast.arrays.intmap import IntMap
 from nearcast.model import RowBatch
 from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS
-from nearcast.sharding.planning.sample import Sampled
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mixed
+from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mix_hash
 from nearcast.sharding.routing.router import Router, hashes_of_terms
 
 MOST_COPIES = 3.0
-"""Of a row with terms, on average: past it, those over the most leaves are divided by text."""
+"""Copies of a row with terms, on average. Beyond it, the rows over the most leaves are divided by text."""
 
 MOST_ADDED = 1.0
-"""Copies more, on average, by leaves of several parts: past it, the fullest of these are divided by text."""
+"""Extra copies per row caused by leaves of several parts. Beyond it, the fullest such leaves are divided by text."""
 
-_HEAVY = 0.25  # of a shard's mean cost: a key that costs more is not one shard's business
-_LIGHT = 1e-3  # of a shard's mean cost: keys below it are spread by hash
+_HEAVY = 0.25  # of a shard's mean cost: a key that costs more is not divided
+_LIGHT = 1e-3  # of a shard's mean cost: keys that cost less are placed by hash
 
 
 def leaf_pairs(areas: Areas, boxes: np.ndarray) -> np.ndarray:
-    """int64[k,2]: (row, leaf), in which leaves each box has a point."""
+    """int64[k,2]: (row, leaf) for each leaf that contains a point of the row's box."""
     n_leaves = len(areas.is_divided)
     plain = areas._replace(
         part_starts=np.arange(n_leaves + 1, dtype=np.int64),
@@ -36,8 +36,8 @@ def leaf_pairs(areas: Areas, boxes: np.ndarray) -> np.ndarray:
     return np.asarray(assign_rows(plain, IntMap().arrays, rows)[:, :2])
 
 
-def divided_leaves(areas: Areas, boxes: np.ndarray) -> Areas:
-    """Say which leaves of several parts are divided: those whose rows are too many to copy to each part."""
+def choose_divided_leaves(areas: Areas, boxes: np.ndarray) -> Areas:
+    """Mark as divided the leaves of several parts whose rows are too many to copy to each part."""
     n_parts = np.diff(areas.part_starts)
     counts = np.bincount(leaf_pairs(areas, boxes)[:, 1], minlength=len(n_parts))
     added = (n_parts - 1) * counts
@@ -48,23 +48,23 @@ def divided_leaves(areas: Areas, boxes: np.ndarray) -> Areas:
 
 
 def most_leaves(areas: Areas, rows: RowBatch) -> int:
-    """The number of leaves past which rows are divided, for MOST_COPIES to hold. All leaves: none is divided."""
+    """The number of leaves beyond which rows are divided, so that MOST_COPIES holds; all leaves if none need be."""
     copies = np.bincount(leaf_pairs(areas, rows.boxes)[:, 0], minlength=rows.size)[np.diff(rows.term_starts) > 0]
     steps, counts = np.unique(copies, return_counts=True)
-    # With the limit at a step, rows up to it have their copies, and those past it one.
+    # With the limit at a step, rows up to the limit have all their copies, and rows beyond it have one.
     totals = np.cumsum(steps * counts) + counts.sum() - np.cumsum(counts)
     fits = steps[totals <= MOST_COPIES * counts.sum()]
     return len(areas.is_divided) if len(fits) == len(steps) else max(1, int(fits.max(initial=1)))
 
 
 def rows_over(areas: Areas, rows: RowBatch, most: int) -> np.ndarray:
-    """bool[n]: rows with terms that reach over more leaves than that."""
+    """bool[n]: rows with terms that reach over more than `most` leaves."""
     copies = np.bincount(leaf_pairs(areas, rows.boxes)[:, 0], minlength=rows.size)
     return np.asarray((copies > most) & (np.diff(rows.term_starts) > 0))
 
 
-def placed(router: Router, sample: Sampled) -> Router:
-    """The same router, with the frequencies that choose keys and with the dearest keys placed one by one."""
+def place_keys(router: Router, sample: WorkloadSample) -> Router:
+    """The same router with token frequencies, which choose keys, and with the costliest keys placed one by one."""
     if not router.divides_by_text:
         return router
     _count_frequencies(router, sample)
@@ -84,14 +84,14 @@ def placed(router: Router, sample: Sampled) -> Router:
     return router
 
 
-def _count_frequencies(router: Router, sample: Sampled) -> None:
+def _count_frequencies(router: Router, sample: WorkloadSample) -> None:
     counts = np.bincount(sample.messages.terms, minlength=len(sample.vocabulary))
     seen = counts > 0
     router.frequencies.put(hashes_of_terms(sample.vocabulary)[seen], counts[seen].astype(np.int32))
 
 
 def _loads(areas: Areas, costs: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """float64[n_shards]: what the leaves cost without the rows that are divided over all shards."""
+    """float64[n_shards]: the cost of the leaves without the rows that are divided over all shards."""
     n_parts = np.diff(areas.part_starts)
     of_leaf = np.bincount(pairs[:, 1], costs[pairs[:, 0]], minlength=len(n_parts)) / n_parts
     loads = np.zeros(int(areas.limits[1]))
@@ -100,9 +100,9 @@ def _loads(areas: Areas, costs: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _weights(
-    sample: Sampled, keys: np.ndarray, is_divided: np.ndarray, is_here: np.ndarray
+    sample: WorkloadSample, keys: np.ndarray, is_divided: np.ndarray, is_here: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(keys, nanoseconds): what the visits and the matches cost that each key brings about, in the messages here."""
+    """(keys, nanoseconds): the cost of the visits and matches that each key causes among the messages here."""
     known = np.unique(keys[is_divided & (keys != NO_KEY)])
     if not len(known):
         return known, np.empty(0)
@@ -121,7 +121,7 @@ def _counts_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _place(router: Router, found: tuple[np.ndarray, np.ndarray], area: int, to: tuple[np.ndarray, np.ndarray]) -> None:
-    """The dearest key first, each to the shard with the least to do."""
+    """Place the costliest key first, each in the shard with the smallest load."""
     (keys, weights), (shards, loads) = found, to
     mean = (weights.sum() + loads.sum()) / max(1, len(shards))
     lightest = [(float(load), int(shard)) for load, shard in zip(loads, shards, strict=True)]
@@ -129,7 +129,7 @@ def _place(router: Router, found: tuple[np.ndarray, np.ndarray], area: int, to: 
     order = np.argsort(-weights, kind="stable")
     filed, chosen = [], []
     for k in order[weights[order] > _LIGHT * mean].tolist():
-        filed.append(mixed(keys[k], area))
+        filed.append(mix_hash(keys[k], area))
         if weights[k] > _HEAVY * mean:
             chosen.append(router.n_shards)  # not divided
             continue

@@ -1,7 +1,7 @@
-"""A whole pipeline as steps: raw files to tables, vocabulary, index, matches, a stream of the same messages, a report.
+"""The stages of a pipeline: raw files to tables, vocabulary, index, matches, a stream of the same messages, a report.
 
-OUT/messages  OUT/subscriptions         clean tables        OUT/rejects/...   rows that were refused, with reasons
-OUT/vocabulary                          tokens and in how many messages each occurs
+OUT/messages  OUT/subscriptions         clean tables        OUT/rejects/...   rejected rows, with reasons
+OUT/vocabulary                          tokens, and how many messages contain each
 OUT/index                               shards, router, manifest
 OUT/matches                             of the batch
 OUT/stream/{incoming,changes,matches,checkpoint}
@@ -35,7 +35,7 @@ Work = Callable[["SparkSession"], dict[str, Any]]
 
 
 class Raw(NamedTuple):
-    """Files, and which of their columns are ours."""
+    """Raw files, and which of their columns become which column of a table."""
 
     sources: tuple[str, ...]
     mapping: Mapping[str, str] = {}
@@ -43,7 +43,7 @@ class Raw(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What to run; `spark/pipeline_file.py` reads it from TOML."""
+    """What to run; pipeline_file.py reads it from TOML."""
 
     out: Path
     messages: Raw
@@ -51,10 +51,10 @@ class Pipeline:
     shards: int | None = None
     method: str = "auto"
     space: tuple[float, ...] | None = None
-    weights: str | None = None  # a file; without one, tokens weigh what the pipeline's own vocabulary says
+    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
     layout: Layout = "auto"
-    stream_files: int = 0  # the messages once more, as a stream of so many files
-    changes: str | None = None  # a change log that takes effect when half of the files have come
+    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
+    changes: str | None = None  # a change log that takes effect after half of these files
 
     def path(self, *names: str) -> str:
         return os.fspath(self.out.joinpath(*names))
@@ -64,20 +64,20 @@ class Pipeline:
 
 
 def default_shards(n_subscriptions: int, cores: int) -> int:
-    """Enough to build on all cores, and none too large for one task; few, since each has a vocabulary of its own."""
+    """Enough shards to build on all cores, none too large for one task; few, as each has its own vocabulary."""
     to_build = min(cores, math.ceil(n_subscriptions / _WORTH_A_TASK))
     return max(1, to_build, math.ceil(n_subscriptions / _MOST_IN_A_SHARD))
 
 
 class Stage(NamedTuple):
-    """A step, and the work that it stands for."""
+    """A step and its work."""
 
     step: Step
     work: Work
 
 
 def stages(pipeline: Pipeline) -> list[Stage]:
-    """All steps up to the matches, in their order."""
+    """All stages up to the matches, in order."""
     messages, subscriptions, index = (pipeline.path(name) for name in ("messages", "subscriptions", "index"))
     vocabulary = pipeline.path("vocabulary")
     options = {"shards": pipeline.shards, "method": pipeline.method, "space": pipeline.space}
@@ -126,7 +126,7 @@ def vocabulary_stage(messages: str, out: str) -> Stage:
 
 
 def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
-    """Its output is a JSON file, which the report is made from."""
+    """Write the statistics as a JSON file, from which the report is made."""
     step = Step("statistics", (messages, vocabulary), (out,), {})
 
     def work(session: SparkSession) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
 
 
 def build_stage(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> Stage:
-    """`options`: method, space, weights (a file, or None), and shards, None for a number by size and cores."""
+    """`options`: method, space, weights (a file or None) and shards (None: by table size and cores)."""
     files = [each for each in (messages, options.get("weights")) if each]
     step = Step("build", (subscriptions, *files), (out,), dict(options))
 
