@@ -19,7 +19,7 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.cli import demo as demo_module
 from nearcast.cli.main import app
-from nearcast.demo.demo_subscriptions import LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import LICENCE, DEMO_SUBSCRIPTIONS, sample_messages, subscriptions_table
 from nearcast.tables import as_arrow
 
 SIZE = "20" if JIT_DISABLED else "500"
@@ -52,7 +52,7 @@ def told(out: Path) -> Any:
 
 
 def test_it_tells_what_it_did(told: Any, out: Path) -> None:
-    assert told["subscriptions"] == int(SIZE) + len(WISHES)
+    assert told["subscriptions"] == int(SIZE) + len(DEMO_SUBSCRIPTIONS)
     assert told["messages"] == N_MESSAGES and told["deliveries"] > N_MESSAGES // 10
     assert told["checked_messages"] >= min(N_MESSAGES, 500) and told["checked_pairs"] > 0
     assert told["licence"] == LICENCE
@@ -64,7 +64,7 @@ def test_its_tables_are_what_the_library_gives(told: Any, out: Path) -> None:
     assert subscriptions.num_rows == told["subscriptions"] and matches.num_rows == told["deliveries"]
     assert nc.build_index(subscriptions, "keyword-first").match(year()).equals(matches)
     if not JIT_DISABLED:
-        assert {wish.id for wish in WISHES} <= set(matches["subscription"].to_pylist()), "a wish got nothing"
+        assert {wish.id for wish in DEMO_SUBSCRIPTIONS} <= set(matches["subscription"].to_pylist()), "a wish got nothing"
 
 
 def test_its_report_has_the_pictures_and_the_licence(told: Any, out: Path) -> None:
@@ -73,7 +73,7 @@ def test_its_report_has_the_pictures_and_the_licence(told: Any, out: Path) -> No
     assert len(pictures) == 3
     assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
     assert LICENCE in page and "http" not in page, "the report stands alone"
-    assert all(wish.name in page for wish in WISHES)
+    assert all(wish.name in page for wish in DEMO_SUBSCRIPTIONS)
 
 
 def test_people_see_deliveries_figures_and_the_licence(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.cli.main import app
 from nearcast.demo import pipeline as demo_pipeline
-from nearcast.demo.demo_subscriptions import GONE, LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import REMOVED_ID, LICENCE, DEMO_SUBSCRIPTIONS, sample_messages, subscriptions_table
 from nearcast.tables import as_arrow
 
 N_DRAWN = "20" if JIT_DISABLED else "300"
@@ -75,7 +75,7 @@ def demo(spark: Any, year: Path, out: Path) -> Any:
 def test_the_demo_tells_what_each_step_did(demo: Any) -> None:
     assert list(demo["steps"]) == STEPS
     assert demo["steps"]["ingest messages"]["accepted"] == demo["messages"] == N_MESSAGES
-    assert demo["subscriptions"] == int(N_DRAWN) + len(WISHES)
+    assert demo["subscriptions"] == int(N_DRAWN) + len(DEMO_SUBSCRIPTIONS)
     assert demo["steps"]["match"]["pairs"] == demo["deliveries"] > 0
     stream = demo["steps"]["stream"]
     assert stream["changed_subscriptions"] == 3 and 0 < stream["pairs_compared"] < demo["deliveries"]
@@ -89,7 +89,7 @@ def test_the_demo_s_matches_are_the_library_s(demo: Any, out: Path, year: Path) 
     wanted = nc.build_index(subscriptions, "pyramid").match(messages)
     assert pairs(out / "matches").equals(wanted)
     got = pairs(out / "stream" / "matches")
-    assert 0 < got.filter(pa.compute.equal(got["subscription"], GONE)).num_rows, "it went only in mid-stream"
+    assert 0 < got.filter(pa.compute.equal(got["subscription"], REMOVED_ID)).num_rows, "it went only in mid-stream"
 
 
 def test_the_demo_s_report_has_pictures_and_the_licence(demo: Any, out: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_demo_s_report_has_pictures_and_the_licence(demo: Any, out: Path) ->
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
     assert len(pictures) >= 3
     assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
-    assert LICENCE in page and "http" not in page and all(wish.name in page for wish in WISHES)
+    assert LICENCE in page and "http" not in page and all(wish.name in page for wish in DEMO_SUBSCRIPTIONS)
 
 
 def test_a_second_run_does_nothing_again(demo: Any, out: Path) -> None:

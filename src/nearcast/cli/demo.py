@@ -18,7 +18,7 @@ from rich.text import Text
 from nearcast.cli.console import note, progress, show, working
 from nearcast.cli.match import chosen_by
 from nearcast.cli.pipeline.spark_console import Force, Master
-from nearcast.demo.demo_subscriptions import LICENCE, WISHES, Wish, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import LICENCE, DEMO_SUBSCRIPTIONS, DemoSubscription, sample_messages, subscriptions_table
 from nearcast.errors import NearcastError
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def counts_of(done: Demo) -> dict[int, int]:
     import pyarrow.compute as pc
 
     counted = {row["values"]: row["counts"] for row in pc.value_counts(done.matches["subscription"]).to_pylist()}
-    return {wish.id: counted.get(wish.id, 0) for wish in WISHES}
+    return {wish.id: counted.get(wish.id, 0) for wish in DEMO_SUBSCRIPTIONS}
 
 
 def deliveries_of(done: Demo) -> list[Delivery]:
@@ -204,7 +204,7 @@ def deliveries_of(done: Demo) -> list[Delivery]:
     import pyarrow.compute as pc
 
     chosen = []
-    for wish in WISHES:
+    for wish in DEMO_SUBSCRIPTIONS:
         got = done.matches.filter(pc.equal(done.matches["subscription"], wish.id))["message"]
         if len(got):
             chosen.append(got[len(got) // 2].as_py())
@@ -216,14 +216,14 @@ def _delivery(done: Demo, message: int) -> Delivery:
 
     row = done.messages.filter(pc.equal(done.messages["id"], message)).to_pylist()[0]
     to = set(done.matches.filter(pc.equal(done.matches["message"], message))["subscription"].to_pylist())
-    names = [wish.name for wish in WISHES if wish.id in to]
+    names = [wish.name for wish in DEMO_SUBSCRIPTIONS if wish.id in to]
     return Delivery(f"{row['time']:%d %b %H:%M}", row["text"], names, len(to) - len(names))
 
 
 def figures_told(figures: dict[str, Any]) -> list[tuple[str, str]]:
     """The library's figures in words."""
     return [
-        ("subscriptions", f"{figures['subscriptions']:,} ({len(WISHES)} written by hand, the others drawn)"),
+        ("subscriptions", f"{figures['subscriptions']:,} ({len(DEMO_SUBSCRIPTIONS)} written by hand, the others drawn)"),
         ("messages", f"{figures['messages']:,}"),
         (
             "deliveries",
@@ -246,7 +246,7 @@ def _told(done: Demo, files: list[Path]) -> Group:
     counts = counts_of(done)
     wishes = Table("who", "what", "where", "got", title="Subscriptions written by hand", title_justify="left")
     wishes.columns[3].justify = "right"
-    for wish in WISHES:
+    for wish in DEMO_SUBSCRIPTIONS:
         wishes.add_row(wish.name, shown_expression(wish), wish.where, f"{counts[wish.id]:,}")
     examples = Table("when (UTC)", "message", "delivered to", title="Some deliveries", title_justify="left")
     for delivery in deliveries_of(done):
@@ -259,7 +259,7 @@ def _told(done: Demo, files: list[Path]) -> Group:
     return Group(wishes, examples, grid, Text(f"\n{LICENCE}"))
 
 
-def shown_expression(wish: Wish) -> str:
+def shown_expression(wish: DemoSubscription) -> str:
     return wish.expression or "(everything)"
 
 

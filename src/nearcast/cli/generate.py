@@ -73,12 +73,12 @@ def changed(workload: Workload, options: dict[str, Any]) -> Workload:
 def corpus_of(workload: Workload, source: Path | None) -> Corpus:
     """The workload's own corpus, or the texts of a table."""
     if source is None:
-        from nearcast.bench.workloads.corpus import MadeUp
+        from nearcast.bench.workloads.corpus import SyntheticCorpus
 
-        return MadeUp(workload)
-    from nearcast.bench.workloads.texts import from_texts
+        return SyntheticCorpus(workload)
+    from nearcast.bench.workloads.text_corpus import text_corpus
 
-    return from_texts(source, workload)
+    return text_corpus(source, workload)
 
 
 def _table(out: Path, about: dict[str, Any]) -> Table:

@@ -18,7 +18,7 @@ LON_PER_LAT = 1.59
 _BOX = ("xmin", "ymin", "xmax", "ymax")
 
 
-class Wish(NamedTuple):
+class DemoSubscription(NamedTuple):
     """A subscription with a name."""
 
     id: int
@@ -42,44 +42,44 @@ _DEERFOOT = (
     (-114.010, 51.145), (-113.990, 51.170),
 )  # fmt: skip
 
-WISHES = (
-    Wish(
+DEMO_SUBSCRIPTIONS = (
+    DemoSubscription(
         1,
         "Airport shuttle",
         "incident AND (deerfoot OR stoney OR airport) NOT shoulder",
         "5 km round the airport",
         "circle(-114.013, 51.122, 5km)",
     ),
-    Wish(
+    DemoSubscription(
         2,
         "Safe walking downtown",
         "pedestrian OR cyclist",
         "3 km round the Calgary Tower",
         "circle(-114.063, 51.044, 3km)",
     ),
-    Wish(3, "University desk", "", "1.5 km round the university", "circle(-114.130, 51.078, 1.5km)"),
-    Wish(
+    DemoSubscription(3, "University desk", "", "1.5 km round the university", "circle(-114.130, 51.078, 1.5km)"),
+    DemoSubscription(
         4,
         "Tow truck, south",
         "stalled OR (two vehicle blocking)",
         "south of Anderson Road",
         _polygon((-114.16, 50.86), (-113.90, 50.86), (-113.90, 50.953), (-114.16, 50.953)),
     ),
-    Wish(
+    DemoSubscription(
         5,
         "Deerfoot commuter",
         "deerfoot AND (northbound OR nb) AND blocking NOT shoulder",
         "along Deerfoot Trail",
         _polygon(*_DEERFOOT),
     ),
-    Wish(6, "Signal crew", "signals AND (flashing OR blank)", "everywhere", "world"),
-    Wish(7, "Ring road desk", "stoney multi-vehicle", "everywhere", "world"),
-    Wish(8, "Anything unusual", "NOT incident", "3 km round Chinook Centre", "circle(-114.074, 50.998, 3km)"),
+    DemoSubscription(6, "Signal crew", "signals AND (flashing OR blank)", "everywhere", "world"),
+    DemoSubscription(7, "Ring road desk", "stoney multi-vehicle", "everywhere", "world"),
+    DemoSubscription(8, "Anything unusual", "NOT incident", "3 km round Chinook Centre", "circle(-114.074, 50.998, 3km)"),
 )
 
-REPLACED = Wish(7, "Ring road desk", "stoney AND (multi-vehicle OR stalled)", "everywhere", "world")
-CAME = Wish(9, "Hospital entrance", "incident OR pedestrian", "2 km round Foothills", "circle(-114.133, 51.064, 2km)")
-GONE = 3
+REPLACED_SUBSCRIPTION = DemoSubscription(7, "Ring road desk", "stoney AND (multi-vehicle OR stalled)", "everywhere", "world")
+NEW_SUBSCRIPTION = DemoSubscription(9, "Hospital entrance", "incident OR pedestrian", "2 km round Foothills", "circle(-114.133, 51.064, 2km)")
+REMOVED_ID = 3
 """What changes in the middle of the stream: one subscription is replaced, one comes, one goes."""
 
 
@@ -87,8 +87,8 @@ def changes_table() -> pa.Table:
     """The change log of the demo's stream."""
     import pyarrow as pa
 
-    come = [{"op": "insert", "id": w.id, "expression": w.expression, "region": w.region} for w in (REPLACED, CAME)]
-    gone = {"op": "remove", "id": GONE, "expression": None, "region": None}
+    come = [{"op": "insert", "id": w.id, "expression": w.expression, "region": w.region} for w in (REPLACED_SUBSCRIPTION, NEW_SUBSCRIPTION)]
+    gone = {"op": "remove", "id": REMOVED_ID, "expression": None, "region": None}
     names = ("op", "id", "expression", "region")
     return pa.table({name: [row[name] for row in (*come, gone)] for name in names})
 
@@ -111,10 +111,10 @@ def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:
     import pyarrow as pa
 
     written = {
-        "id": [wish.id for wish in WISHES],
-        "name": [wish.name for wish in WISHES],
-        "expression": [wish.expression for wish in WISHES],
-        "region": [wish.region for wish in WISHES],
+        "id": [wish.id for wish in DEMO_SUBSCRIPTIONS],
+        "name": [wish.name for wish in DEMO_SUBSCRIPTIONS],
+        "expression": [wish.expression for wish in DEMO_SUBSCRIPTIONS],
+        "region": [wish.region for wish in DEMO_SUBSCRIPTIONS],
     }
     return pa.concat_tables([pa.table(written), _drawn(messages, n_drawn)], promote_options="default")
 
@@ -125,11 +125,11 @@ def _drawn(messages: pa.Table, n: int) -> pa.Table:
     import pyarrow as pa
 
     from nearcast.bench.workloads.subscriptions import draw_subscriptions
-    from nearcast.bench.workloads.texts import from_texts
+    from nearcast.bench.workloads.text_corpus import text_corpus
     from nearcast.bench.workloads.workload import Workload
 
     workload = Workload("demo", n, seed=SEED, space=None, tokens=(1, 3), box_share=(2e-4, 2e-2))
-    corpus = from_texts(messages, workload)
+    corpus = text_corpus(messages, workload)
     drawn = draw_subscriptions(corpus, workload, 0, n)
     words = corpus.words().take(pa.array(drawn.terms)).cast(pa.string())
     columns: dict[str, Any] = {

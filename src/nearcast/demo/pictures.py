@@ -12,7 +12,7 @@ from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from nearcast.demo.demo_subscriptions import KM_PER_DEGREE, LON_PER_LAT, WISHES
+from nearcast.demo.demo_subscriptions import KM_PER_DEGREE, LON_PER_LAT, DEMO_SUBSCRIPTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ def _map(messages: pa.Table) -> bytes:
 
 def _outlines() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name and outline of each wish that is bound to a place."""
-    for wish in WISHES:
+    for wish in DEMO_SUBSCRIPTIONS:
         if wish.region.startswith("circle"):
             x, y, km = (float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(","))
             angles = np.linspace(0, 2 * np.pi, 200)

@@ -9,7 +9,7 @@ from nearcast.cli.console import working
 from nearcast.cli.demo import Demo, checked, checked_told
 from nearcast.cli.pipeline.run import run_all, statistics_of
 from nearcast.cli.pipeline.spark_console import on_spark
-from nearcast.demo.demo_subscriptions import CAME, GONE, REPLACED, WISHES, changes_table, sample_messages, sample_path
+from nearcast.demo.demo_subscriptions import NEW_SUBSCRIPTION, REMOVED_ID, REPLACED_SUBSCRIPTION, DEMO_SUBSCRIPTIONS, changes_table, sample_messages, sample_path
 from nearcast.demo.demo_subscriptions import subscriptions_table as drawn_subscriptions
 from nearcast.errors import NearcastError
 
@@ -79,18 +79,18 @@ def _checked_stream(pipeline: Pipeline, told: dict[str, Any]) -> int:
     from nearcast.engine.index import build_index
 
     first_after = told["first_message_after_changes"]
-    messages, by_id = sample_messages(), {wish.id: wish for wish in WISHES}
-    before = [by_id[GONE], by_id[REPLACED.id]]
+    messages, by_id = sample_messages(), {wish.id: wish for wish in DEMO_SUBSCRIPTIONS}
+    before = [by_id[REMOVED_ID], by_id[REPLACED_SUBSCRIPTION.id]]
     expected = []
     for wishes, part in (
         (before, messages.filter(pc.less(messages["id"], first_after))),
-        ([REPLACED, CAME], messages.filter(pc.greater_equal(messages["id"], first_after))),
+        ([REPLACED_SUBSCRIPTION, NEW_SUBSCRIPTION], messages.filter(pc.greater_equal(messages["id"], first_after))),
     ):
         index = build_index([{"id": w.id, "expression": w.expression, "region": w.region} for w in wishes], "brute")
         expected.append(index.match(part))
     whole = pa.concat_tables(expected).combine_chunks()
     found = _pairs(pipeline.path("stream", "matches"))
-    found = found.filter(pc.is_in(found["subscription"], pa.array([GONE, REPLACED.id, CAME.id])))
+    found = found.filter(pc.is_in(found["subscription"], pa.array([REMOVED_ID, REPLACED_SUBSCRIPTION.id, NEW_SUBSCRIPTION.id])))
     if not found.combine_chunks().equals(whole):
         raise NearcastError(f"the stream's changes differ: {found.num_rows} pairs, {whole.num_rows} expected")
     return int(whole.num_rows)
@@ -103,7 +103,7 @@ def lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
     n = figures["messages"]
     return [
         ("ingested", f"{ingest['read']:,} messages read, {ingest['rejected']:,} rejected"),
-        ("subscriptions", f"{figures['subscriptions']:,} ({len(WISHES)} written by hand, the others drawn)"),
+        ("subscriptions", f"{figures['subscriptions']:,} ({len(DEMO_SUBSCRIPTIONS)} written by hand, the others drawn)"),
         ("index built in", f"{build['seconds']:.1f} s, {build['n_shards']} shards"),
         (
             "batch",

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from nearcast.cli.demo import counts_of, shown_expression, told_names
-from nearcast.demo.demo_subscriptions import LICENCE, WISHES
+from nearcast.demo.demo_subscriptions import LICENCE, DEMO_SUBSCRIPTIONS
 from nearcast.ingest.reports.page import html_figure, html_page, html_table
 from nearcast.ingest.reports.table_report import report_html as statistics_html
 
@@ -25,7 +25,7 @@ def report_html(done: Demo, deliveries: list[Delivery], pictures: dict[str, byte
 
 def _parts(done: Demo, deliveries: list[Delivery]) -> list[str]:
     counts = counts_of(done)
-    wishes = [(wish.name, shown_expression(wish), wish.where, counts[wish.id]) for wish in WISHES]
+    wishes = [(wish.name, shown_expression(wish), wish.where, counts[wish.id]) for wish in DEMO_SUBSCRIPTIONS]
     examples = [(delivery.time, delivery.text, told_names(delivery)) for delivery in deliveries]
     return [
         "<p>Traffic messages of Calgary, 2024, each delivered to the subscriptions that it concerns.</p>",

@@ -14,7 +14,7 @@ from nearcast.cli.generate import WORKLOADS, changed, corpus_of
 from nearcast.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from nearcast.bench.reports.results import Result
+    from nearcast.bench.runs.results import Result
     from nearcast.bench.runs.sweep import Sweep
 
 app = typer.Typer(
@@ -86,7 +86,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
       nearcast bench run --sweep quick --out results
       nearcast bench run --workload B -n 1000000 --methods "pyramid,pyramid crowded=32" --threads 1,2
     """
-    from nearcast.bench.reports.results import save_result
+    from nearcast.bench.runs.results import save_result
 
     sizes = {"subscriptions": subscriptions, "messages": messages, "seed": seed}
     settings = {"rounds": rounds, "budget_s": budget, "tables": tables, "threads": _thread_counts(threads)}
@@ -116,8 +116,8 @@ def report(
     Example:
       nearcast bench report results/result.json --picture results/picture.svg
     """
-    from nearcast.bench.reports.report import markdown_report
-    from nearcast.bench.reports.results import load_result
+    from nearcast.bench.reports.tables import markdown_report
+    from nearcast.bench.runs.results import load_result
 
     loaded = load_result(result)
     if picture is not None:
@@ -146,10 +146,10 @@ def costs(
       nearcast bench run --sweep grid --out results
       nearcast bench costs results/result.json
     """
-    from nearcast.bench.reports.results import load_result
-    from nearcast.bench.runs.cost_fit import fitted_costs
+    from nearcast.bench.runs.results import load_result
+    from nearcast.bench.runs.cost_fit import fit_costs
 
-    fitted = fitted_costs([run for result in results for run in load_result(result).runs])
+    fitted = fit_costs([run for result in results for run in load_result(result).runs])
     table = Table("method", *(f"ns a {piece}" for piece in ("message", "term", "node", "candidate", "hit")), "estimate")
     for method, (found, least, most) in fitted.items():
         table.add_row(method, *map(str, found), f"{least:.2f}-{most:.2f}")
@@ -177,7 +177,7 @@ def sweeps(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def _chosen(sweep: str | None, workload: str | None, sizes: dict[str, int | None]) -> Sweep:
-    from nearcast.bench.runs.runner import Settings
+    from nearcast.bench.runs.case import Settings
     from nearcast.bench.runs.sweep import find_sweep, single_case
     from nearcast.bench.workloads.workload import find_workload
 
@@ -193,7 +193,7 @@ def _chosen(sweep: str | None, workload: str | None, sizes: dict[str, int | None
 
 def _with_options(sweep: Sweep, methods: str | None, settings: dict[str, Any]) -> Sweep:
     """The sweep with the options that were given; unknown methods are refused before anything runs."""
-    from nearcast.bench.runs.runner import known_methods
+    from nearcast.bench.runs.case import known_methods
 
     given = {name: value for name, value in settings.items() if value is not None}
     names = sweep.methods if methods is None else tuple(filter(None, map(str.strip, methods.split(","))))
@@ -214,7 +214,7 @@ def _thread_counts(text: str | None) -> tuple[int, ...] | None:
 
 def _checked_baseline(sweep: Sweep, baseline: str | None) -> str | None:
     """Its label among the methods that run."""
-    from nearcast.bench.runs.runner import known_methods
+    from nearcast.bench.runs.case import known_methods
 
     if baseline is None:
         return None
@@ -242,7 +242,7 @@ def _measured(sweep: Sweep, scale: float, source: Path | None, quiet: bool) -> R
 
 def _show(result: Result, baseline: str | None, as_json: bool) -> None:
     from nearcast.bench.reports.figures import figures
-    from nearcast.bench.reports.report import screen_report
+    from nearcast.bench.reports.tables import screen_report
 
     lines = [line._asdict() for line in figures(result, baseline)]
     show(result.document() | {"figures": lines}, as_json, screen_report(result, baseline))

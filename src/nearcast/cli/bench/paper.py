@@ -48,7 +48,7 @@ def bench_paper(
       nearcast bench paper rt-tree --figures 9,table-1 --scale 0.1 --out results
       nearcast bench paper rt-tree --out docs/papers/rt-tree --page docs/papers/rt-tree.md
     """
-    from nearcast.bench.papers.file import find_paper
+    from nearcast.bench.papers.paper_file import find_paper
 
     if page is not None and out is None:
         raise InvalidInput("--page needs --out: the pictures of the page lie there")
@@ -72,10 +72,10 @@ def _loaded(paper: Paper, path: Path, figures: str | None) -> PaperResult:
 
 
 def _measured(paper: Paper, figures: str | None, scale: float, quiet: bool) -> PaperResult:
-    from nearcast.bench.papers.plan import plan_of
+    from nearcast.bench.papers.schedule import schedule_runs
     from nearcast.bench.papers.result import run_paper
 
-    plan = plan_of(paper, paper.chosen(figures), scale)
+    plan = schedule_runs(paper, paper.chosen(figures), scale)
     for name, missing in plan.missing.items():
         if missing:
             note(f"figure {name} without {', '.join(f'{label} ({why})' for label, why in missing.items())}")
@@ -92,7 +92,7 @@ def _measured(paper: Paper, figures: str | None, scale: float, quiet: bool) -> P
 def _write(paper: Paper, result: PaperResult, out: Path, page: Path | None) -> None:
     from nearcast.bench.papers.page import page as page_text
     from nearcast.bench.papers.page import picture_name, put_into, relative
-    from nearcast.bench.reports.results import save_result
+    from nearcast.bench.runs.results import save_result
 
     save_result(result, out / "result.json")
     drawn = {figure.id for figure in result.figures(paper) if _drawn(figure, result, out / picture_name(figure))}
@@ -120,7 +120,7 @@ def _drawn(figure: Figure, result: PaperResult, path: Path) -> bool:
 
 def _show(paper: Paper, result: PaperResult, as_json: bool) -> None:
     from nearcast.bench.papers.claims import verdicts
-    from nearcast.bench.papers.page import holds_in_short
+    from nearcast.bench.papers.page import summarise_verdicts
     from nearcast.bench.papers.points import points_of
 
     table = Table("figure", "the paper says", "holds", box=None)
@@ -128,7 +128,7 @@ def _show(paper: Paper, result: PaperResult, as_json: bool) -> None:
     for figure in result.figures(paper):
         points = points_of(figure, result.parts[figure.id], result.runs)
         for claim in figure.claims:
-            table.add_row(figure.name, claim.says, holds_in_short(figure, claim, points))
+            table.add_row(figure.name, claim.says, summarise_verdicts(figure, claim, points))
             found = [{**each._asdict(), "holds": each.holds} for each in verdicts(figure, claim, points)]
             checked.append({"figure": figure.id, "says": claim.says, "panels": found})
     show(result.document() | {"claims": checked}, as_json, table)

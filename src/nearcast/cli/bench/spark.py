@@ -82,7 +82,7 @@ class _Run:
         return self._shards or default_shards(subscriptions, cores_of(self.spark.session))
 
     def measured(self, parts: list[str], joins: list[int], sizes: tuple[int, int]) -> dict[str, Any]:
-        from nearcast.bench.reports.results import surroundings
+        from nearcast.bench.runs.results import describe_environment
         from nearcast.bench.spark_runs.rates import against_library, warm_up
 
         session = self.spark.session
@@ -101,7 +101,7 @@ class _Run:
                 result["library"] = against_library(session, data, self.shards_for(sizes[0]), self.rounds)
             result |= self._overheads(data) if "overheads" in parts else {}
             result |= self._memory(data) if "memory" in parts else {}
-        return result | {"surroundings": surroundings() | {"pyspark": session.version}}
+        return result | {"surroundings": describe_environment() | {"pyspark": session.version}}
 
     def _data(self, name: str, subscriptions: int, messages: int) -> Any:
         from nearcast.bench.spark_runs.rates import write_data
@@ -124,7 +124,7 @@ class _Run:
             return {"task_ms": task_ms, "micro_batch": micro_batch_overhead_ms(self.spark.session, data)}
 
     def _memory(self, data: Any) -> dict[str, Any]:
-        from nearcast.bench.spark_runs.memory import memory_of_workers
+        from nearcast.bench.spark_runs.worker_memory import memory_of_workers
         from nearcast.spark.runtime.session import cores_of
 
         counts = [n for n in (1, 2) if n <= cores_of(self.spark.session)]

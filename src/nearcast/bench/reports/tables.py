@@ -1,4 +1,4 @@
-"""Results for people: tables on the screen, or Markdown for a page."""
+"""Results as tables: for the screen, or in Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nearcast.bench.reports.figures import Figures, figures
-from nearcast.bench.reports.results import Result
+from nearcast.bench.runs.results import Result
 
 
 class Column(NamedTuple):
@@ -19,8 +19,8 @@ class Column(NamedTuple):
     text: Callable[[Figures], str]
 
 
-def number(value: float | None) -> str:
-    """At least two digits that count; from a hundred on without a fraction."""
+def format_number(value: float | None) -> str:
+    """A number with at least two significant digits; without a fraction from 100 on."""
     if value is None:
         return "-"
     digits = 0 if abs(value) >= 100 or value == 0 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 4
@@ -33,10 +33,10 @@ def _times(value: float | None) -> str:
     return "<0.01×" if value < 0.01 else f"{value:.0f}×" if value >= 100 else f"{value:.2g}×"
 
 
-def label_of(value: Any) -> str:
-    """A varied value in few letters; a pair of equals as one number."""
+def format_value(value: Any) -> str:
+    """A parameter's value in few letters; a pair of equal numbers as one number."""
     if isinstance(value, list | tuple):
-        return "–".join(label_of(part) for part in dict.fromkeys(value))
+        return "–".join(format_value(part) for part in dict.fromkeys(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -45,39 +45,39 @@ def label_of(value: Any) -> str:
 _METHOD = Column("method", lambda line: line.method)
 _TIMES = (
     Column("of", lambda line: f"{line.messages:,}"),
-    Column("µs", lambda line: number(line.batch_us)),
+    Column("µs", lambda line: format_number(line.batch_us)),
     Column("ratio", lambda line: _times(line.ratio)),
-    Column("single", lambda line: number(line.single_us)),
-    Column("p99", lambda line: number(line.single_p99_us)),
+    Column("single", lambda line: format_number(line.single_us)),
+    Column("p99", lambda line: format_number(line.single_p99_us)),
 )
 _WORK = (
-    Column("nodes", lambda line: number(line.nodes)),
-    Column("compared", lambda line: number(line.candidates)),
-    Column("matches", lambda line: number(line.matches)),
+    Column("nodes", lambda line: format_number(line.nodes)),
+    Column("compared", lambda line: format_number(line.candidates)),
+    Column("matches", lambda line: format_number(line.matches)),
 )
 _COSTS = (
-    Column("build s", lambda line: number(line.build_s)),
-    Column("bytes", lambda line: number(line.bytes_per_subscription)),
-    Column("stored", lambda line: number(line.stored_per_subscription)),
-    Column("whole", lambda line: number(line.whole_per_subscription)),
-    Column("peak MB", lambda line: number(None if line.peak_bytes is None else line.peak_bytes / 1e6)),
-    Column("insert µs", lambda line: number(line.insert_us)),
-    Column("remove µs", lambda line: number(line.remove_us)),
+    Column("build s", lambda line: format_number(line.build_s)),
+    Column("bytes", lambda line: format_number(line.bytes_per_subscription)),
+    Column("stored", lambda line: format_number(line.stored_per_subscription)),
+    Column("whole", lambda line: format_number(line.whole_per_subscription)),
+    Column("peak MB", lambda line: format_number(None if line.peak_bytes is None else line.peak_bytes / 1e6)),
+    Column("insert µs", lambda line: format_number(line.insert_us)),
+    Column("remove µs", lambda line: format_number(line.remove_us)),
 )
 
 
 def _table_column(title: str, figure: str) -> Column:
-    return Column(title, lambda line: number((line.tables or {}).get(figure)))
+    return Column(title, lambda line: format_number((line.tables or {}).get(figure)))
 
 
 def _rest(line: Figures) -> float | None:
-    """Two digits after the point: it is a difference, and more of them are noise. Never -0."""
+    """The rest, rounded to two digits: it is a difference, and further digits are noise. Never -0."""
     rest = (line.tables or {}).get("rest")
     return None if rest is None else round(rest, 2) + 0.0
 
 
 def _one_column(title: str, figure: str) -> Column:
-    return Column(title, lambda line: number((line.match_one or {}).get(figure)))
+    return Column(title, lambda line: format_number((line.match_one or {}).get(figure)))
 
 
 _TABLES = (
@@ -89,7 +89,7 @@ _TABLES = (
     _table_column("kernel", "kernel"),
     _table_column("order", "order"),
     _table_column("write", "write"),
-    Column("rest", lambda line: number(_rest(line))),
+    Column("rest", lambda line: format_number(_rest(line))),
 )
 _ONES = (
     Column("of", lambda line: f"{(line.match_one or {}).get('messages', 0):,}"),
@@ -101,7 +101,7 @@ _ONES = (
 
 
 class Section(NamedTuple):
-    """One kind of table, where something of it was measured."""
+    """One kind of table. It is shown if something of it was measured."""
 
     title: str
     measured: Callable[[Figures], Any]
@@ -109,9 +109,9 @@ class Section(NamedTuple):
 
 
 def _thread_columns(lines: Sequence[Figures]) -> list[Column]:
-    """Messages a second for each number of threads, and from the second on how often the first."""
+    """Messages per second for each number of threads, and the ratio to the first number."""
     counts = list(dict.fromkeys(count for line in lines for count in line.threads or {}))
-    columns = [Column("of", lambda line: number(_threads(line, counts[0], "messages")))]
+    columns = [Column("of", lambda line: format_number(_threads(line, counts[0], "messages")))]
     for count in counts:
         columns.append(_speed_column(count))
         if count != counts[0]:
@@ -121,7 +121,7 @@ def _thread_columns(lines: Sequence[Figures]) -> list[Column]:
 
 def _speed_column(count: str) -> Column:
     title = "1 thread /s" if count == "1" else f"{count} threads /s"
-    return Column(title, lambda line: number(_threads(line, count, "per_s")))
+    return Column(title, lambda line: format_number(_threads(line, count, "per_s")))
 
 
 def _speedup_column(count: str) -> Column:
@@ -141,7 +141,7 @@ _SECTIONS = (
 
 
 def screen_report(result: Result, baseline: str | None = None) -> Group:
-    """For the terminal: for each case, what a message costs by group, then what the index costs."""
+    """Tables for the terminal: for each case the costs of a message by group, then the costs of the index."""
     parts: list[Any] = [
         Text(f"{result.sweep['name']}: {where_measured(result.surroundings)}"),
         Text(_reading(result, baseline)),
@@ -157,17 +157,17 @@ def screen_report(result: Result, baseline: str | None = None) -> Group:
 
 
 def _sections(lines: Sequence[Figures]) -> list[tuple[Section, list[Figures]]]:
-    """Each section with the lines that have something for it; none without lines."""
+    """The sections that have lines, each with its lines."""
     filled = [(section, [line for line in lines if section.measured(line)]) for section in _SECTIONS]
     return [(section, measured) for section, measured in filled if measured]
 
 
 def _screen_table(title: str, lines: Sequence[Figures], columns: Sequence[Column]) -> list[Text | Table]:
-    """Title and table apart: a title of the table's own would be wrapped to its width."""
+    """Title and table as separate parts: rich wraps the title of a table to the width of the table."""
     table = Table(box=None, padding=(0, 1, 0, 0))
     for column in columns:
         is_name = column is _METHOD
-        # Where the screen is narrow, long labels are folded; numbers are never cut.
+        # On a narrow screen long labels are wrapped; numbers are never cut.
         table.add_column(column.title, justify="left" if is_name else "right", no_wrap=not is_name)
     for line in lines:
         table.add_row(*(column.text(line) for column in columns))
@@ -175,7 +175,7 @@ def _screen_table(title: str, lines: Sequence[Figures], columns: Sequence[Column
 
 
 def markdown_report(result: Result, baseline: str | None = None) -> str:
-    """For a page of docs: a table of messages for each section that was measured, and one of indexes."""
+    """Markdown tables for a page: one for each section that was measured, and one of the indexes."""
     cases = _cases(result, baseline)
     lines = [line for _, members in cases for line in members]
     case = Column("workload", _case_of)
@@ -189,10 +189,19 @@ def markdown_report(result: Result, baseline: str | None = None) -> str:
 
 
 def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:
-    is_text = [column.title in ("workload", "messages", "method") for column in columns]
-    rows = [[column.title for column in columns], ["---" if text else "---:" for text in is_text]]
-    rows += [[column.text(line) for column in columns] for line in lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    is_number = [column.title not in ("workload", "messages", "method") for column in columns]
+    rows = [[column.title for column in columns]]
+    return markdown_table(rows + [[column.text(line) for column in columns] for line in lines], is_number)
+
+
+def markdown_table(rows: Sequence[Sequence[str]], is_number: Sequence[bool]) -> str:
+    """The rows, the first of them the titles, as a Markdown table. Columns of numbers are right-aligned."""
+    rule = ["---:" if number else "---" for number in is_number]
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in (rows[0], rule, *rows[1:]))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _cases(result: Result, baseline: str | None) -> list[tuple[str, list[Figures]]]:
@@ -202,32 +211,32 @@ def _cases(result: Result, baseline: str | None) -> list[tuple[str, list[Figures
 def _case_of(line: Figures) -> str:
     named = [line.workload, f"{line.subscriptions:,} subscriptions"]
     shown = ("base", "subscriptions")
-    named += [f"{name} {label_of(value)}" for name, value in line.varied.items() if name not in shown]
+    named += [f"{name} {format_value(value)}" for name, value in line.varied.items() if name not in shown]
     return ", ".join(named)
 
 
 def _one_group(lines: Sequence[Figures]) -> list[Figures]:
-    """The index is the same for all groups: the lines of the first."""
+    """The lines of the first group. The index is the same for all groups."""
     return [line for line in lines if line.group == lines[0].group]
 
 
 def where_measured(around: dict[str, Any]) -> str:
-    """The surroundings in one line."""
+    """The environment of a run in one line."""
     versions = ", ".join(f"{name} {number}" for name, number in around["versions"].items())
     commit = f", commit {around['commit']}" if around.get("commit") else ""
     peak = around.get("peak_memory_bytes")
-    held = f" Peak resident memory of the process: {number(peak / 1e6)} MB." if peak else ""
-    return f"{around['cpu']}, {around['cores']} cores, Python {around['python']}, {versions}{commit}.{held}"
+    memory = f" Peak resident memory of the process: {format_number(peak / 1e6)} MB." if peak else ""
+    return f"{around['cpu']}, {around['cores']} cores, Python {around['python']}, {versions}{commit}.{memory}"
 
 
 def _reading(result: Result, baseline: str | None) -> str:
-    """How to read the figures, and what is not there."""
+    """How to read the tables, and which methods were left out."""
     against = f"'{baseline}'" if baseline else "the best other method"
-    said = (
-        "µs of CPU time per message, in a batch of so many and (single, p99) one call each; "
+    text = (
+        "µs of CPU time per message, in a batch of that size (of) and one call each (single, p99); "
         f"ratio = time of {against} / own time; compared = candidates; "
-        "bytes per subscription: of the method beyond the stored rows, of the stored rows, of the whole index. "
-        "On the messages that they had in common all methods found the same pairs."
+        "bytes per subscription: of the method without the stored rows, of the stored rows, of the whole index. "
+        "All methods found the same pairs on the messages that they had in common."
     )
     left_out = {f"{name} ({reason})" for run in result.runs for name, reason in run["left_out"].items()}
-    return f"{said} Left out: {'; '.join(sorted(left_out))}." if left_out else said
+    return f"{text} Left out: {'; '.join(sorted(left_out))}." if left_out else text
