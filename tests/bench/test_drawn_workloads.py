@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.workloads.corpus import DrawnItems, SyntheticCorpus, message_group
 from nearcast.bench.workloads.places import ranges_around
-from nearcast.bench.workloads.random_numbers import draw_table, stream_key, units, whole_numbers
+from nearcast.bench.workloads.random_numbers import DrawNumbers, draw_table, stream_key, units, whole_numbers
 from nearcast.bench.workloads.subscriptions import (
     draw_subscriptions,
     message_batch,
@@ -82,8 +82,8 @@ def test_boxes_have_the_promised_share_of_the_space_and_lie_within_it(preset):
 @settings(max_examples=60, deadline=None)
 def test_a_box_of_any_share_holds_its_point_and_fits_the_space(x, y, share, number):
     bounds = np.array([0.0, 0.0, 1.0, 1.0])
-    numbers = (stream_key(1, "boxes"), np.array([number]))
-    box = ranges_around(bounds, np.array([[x, y, x, y]]), (share, share), numbers)[0]
+    draws = DrawNumbers(stream_key(1, "boxes"), np.array([number]))
+    box = ranges_around(bounds, np.array([[x, y, x, y]]), (share, share), draws)[0]
     assert 0 <= box[0] <= x <= box[2] <= 1 and 0 <= box[1] <= y <= box[3] <= 1
     assert (box[2] - box[0]) * (box[3] - box[1]) == pytest.approx(share, rel=1e-3, abs=1e-12)
 

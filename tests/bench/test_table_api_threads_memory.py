@@ -171,10 +171,10 @@ def test_an_empty_side_does_no_harm_to_tables_and_threads(empty):
 
 def test_memory_is_measured_and_shown():
     result = run_sweep(single_case(TOY, ["keyword-first"], WHOLE))
-    held = result.runs[0]["memory"]
-    assert 0 < held["start_bytes"] <= held["peak_bytes"] <= result.surroundings["peak_memory_bytes"]
-    assert held["built_bytes"] <= held["peak_bytes"]
-    assert result.surroundings["peak_memory_bytes"] >= held["earlier_peak_bytes"]
+    used = result.runs[0]["memory"]
+    assert 0 < used["start_bytes"] <= used["peak_bytes"] <= result.surroundings["peak_memory_bytes"]
+    assert used["built_bytes"] <= used["peak_bytes"]
+    assert result.surroundings["peak_memory_bytes"] >= used["earlier_peak_bytes"]
     line = figures(result)[0]
     assert line.stored_per_subscription * TOY.subscriptions == pytest.approx(result.runs[0]["stored_bytes"])
     console = Console(width=80, record=True, file=io.StringIO())
@@ -194,7 +194,7 @@ def test_the_peak_is_that_of_the_case_and_the_sweeps_is_the_largest():
     del large
 
 
-def test_a_system_that_does_not_tell_is_no_error(monkeypatch, tmp_path):
+def test_a_system_that_does_not_report_memory_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_STATUS", tmp_path / "absent")
     monkeypatch.setattr(memory, "_CLEAR", tmp_path)
     memory.reset_peak()
@@ -225,7 +225,7 @@ def test_rows_and_methods_are_gone_before_tables_are_made(monkeypatch):
         return store
 
     def checked(*arguments):
-        assert alive and all(held() is None for held in alive[1:]), "the first is the toy of the warm-up"
+        assert alive and all(store() is None for store in alive[1:]), "the first is the toy of the warm-up"
         return tables(*arguments)
 
     monkeypatch.setattr(runner, "filled_store", noted)
@@ -246,7 +246,7 @@ def test_one_index_is_alive_at_a_time(monkeypatch):
     right = table_api.build_index
 
     def noted(*arguments, **options):
-        assert not [held for held in alive if held() is not None]
+        assert not [index for index in alive if index() is not None]
         index = right(*arguments, **options)
         alive.append(weakref.ref(index))
         return index
