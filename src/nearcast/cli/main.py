@@ -54,17 +54,14 @@ def _format_os_error(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
-def _group(text: str | None, commands: dict[str, Any], **options: Any) -> typer.Typer:
-    group = typer.Typer(
-        help=text, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, **options
-    )
+def _group(commands: dict[str, Any], **options: Any) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, **options)
     for name, command in commands.items():
         group.command(name)(command)
     return group
 
 
 app = _group(
-    None,
     {"match": match, "methods": methods, "generate": generate},
     cls=Commands,
     add_completion=False,
@@ -87,8 +84,10 @@ _bench = {
     "paper": bench_paper,
     "spark": bench_spark,
 }
-app.add_typer(_group("Go from raw files to matches on Spark: one machine or a cluster.", _pipeline), name="pipeline")
-app.add_typer(_group("Measure methods side by side, and check that they agree.", _bench), name="bench")
+app.add_typer(
+    _group(_pipeline, name="pipeline", help="Go from raw files to matches on Spark: one machine or a cluster.")
+)
+app.add_typer(_group(_bench, name="bench", help="Measure methods side by side, and check that they agree."))
 app.command()(demo)
 app.command()(warmup)
 app.command(hidden=True)(docs)
