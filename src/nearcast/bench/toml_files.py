@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Collection, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -36,3 +37,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{path} cannot be read as TOML: {error}") from None
+
+
+def require_known(content: Any, known: Collection[str], what: str) -> None:
+    """InvalidInput if the content of a table has an unknown key. `what` names the table in the error text."""
+    if not isinstance(content, Mapping):
+        raise InvalidInput(f"{what} is a table of names and values, not {content!r}")
+    for key in content:
+        if key not in known:
+            raise InvalidInput(f"{what} has no entry '{key}'; it has {', '.join(sorted(known))}")
+
+
+def table_of(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The table with this name inside another table; empty if there is none."""
+    value = content.get(name, {})
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"'{name}' is a table of names and values, not {value!r}")
+    return dict(value)

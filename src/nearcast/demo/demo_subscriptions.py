@@ -45,6 +45,8 @@ _DEERFOOT = (
     (-114.010, 51.145), (-113.990, 51.170),
 )  # fmt: skip
 
+_SOUTH = ((-114.16, 50.86), (-113.90, 50.86), (-113.90, 50.953), (-114.16, 50.953))
+
 DEMO_SUBSCRIPTIONS = (
     DemoSubscription(
         1,
@@ -62,11 +64,7 @@ DEMO_SUBSCRIPTIONS = (
     ),
     DemoSubscription(3, "University desk", "", "1.5 km round the university", "circle(-114.130, 51.078, 1.5km)"),
     DemoSubscription(
-        4,
-        "Tow truck, south",
-        "stalled OR (two vehicle blocking)",
-        "south of Anderson Road",
-        _polygon((-114.16, 50.86), (-113.90, 50.86), (-113.90, 50.953), (-114.16, 50.953)),
+        4, "Tow truck, south", "stalled OR (two vehicle blocking)", "south of Anderson Road", _polygon(*_SOUTH)
     ),
     DemoSubscription(
         5,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from nearcast.bench.papers.paper import MEASURES, TRENDS, Claim, Figure, Paper
 from nearcast.bench.runs.sweep import settings_of
-from nearcast.bench.toml_files import find_toml
+from nearcast.bench.toml_files import find_toml, require_known, table_of
 from nearcast.bench.workloads.workload import group_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.variant import variant_of
@@ -22,8 +22,8 @@ def find_paper(name: str | os.PathLike[str]) -> Paper:
 
 def paper_of(content: Mapping[str, Any]) -> Paper:
     """The paper that a file describes. Unknown entries and unusable values raise now, not an hour into the run."""
-    _known(content, ("name", "title", "about", "data", "run", "figures"), "a paper")
-    data, run = _table(content, "data"), _table(content, "run")
+    require_known(content, ("name", "title", "about", "data", "run", "figures"), "a paper")
+    data, run = table_of(content, "data"), table_of(content, "run")
     figures = tuple(_figure(each, run) for each in _list(content, "figures"))
     made = Paper(
         str(content["name"]), str(content.get("title", content["name"])), str(content.get("about", "")), data, figures
@@ -37,7 +37,7 @@ def paper_of(content: Mapping[str, Any]) -> Paper:
 
 def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
     known = {field.name for field in dataclasses.fields(Figure)} - {"settings"} | {"run"}
-    _known(content, known, "a figure")
+    require_known(content, known, "a figure")
     for name in ("id", "title", "data", "methods"):
         if not content.get(name):
             raise InvalidInput(f"a figure needs '{name}': {dict(content)!r:.80}")
@@ -45,21 +45,21 @@ def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
         name: str(content[name]) for name in ("id", "title", "place", "note", "measure") if name in content
     }
     named: dict[str, Any] = {name: _texts(content, name) for name in ("data", "methods", "groups") if name in content}
-    tables: dict[str, Any] = {name: _table(content, name) for name in ("tokens", "workload", "vary", "options")}
+    tables: dict[str, Any] = {name: table_of(content, name) for name in ("tokens", "workload", "vary", "options")}
     claims = tuple(_claim(each) for each in _list(content, "claims"))
-    settings = settings_of({**run, **_table(content, "run")})
+    settings = settings_of({**run, **table_of(content, "run")})
     return Figure(**given, **named, **tables, settings=settings, claims=claims)
 
 
 def _claim(content: Mapping[str, Any]) -> Claim:
-    _known(content, {field.name for field in dataclasses.fields(Claim)}, "a claim")
+    require_known(content, {field.name for field in dataclasses.fields(Claim)}, "a claim")
     if "says" not in content:
         raise InvalidInput(f"a claim needs 'says': {dict(content)!r:.80}")
     given: dict[str, Any] = {
         name: str(content[name]) for name in ("says", "place", "unit", "trend", "method", "why") if name in content
     }
     named: dict[str, Any] = {name: _texts(content, name) for name in ("order", "panels")}
-    values = {name: _value(name, value) for name, value in _table(content, "values").items()}
+    values = {name: _value(name, value) for name, value in table_of(content, "values").items()}
     return Claim(**given, **named, values=values, at=content.get("at"))
 
 
@@ -121,21 +121,6 @@ def _check_claim(figure: Figure, claim: Claim, where: str) -> None:
 def _one_of(value: str, known: tuple[str, ...], what: str) -> None:
     if value not in known:
         raise InvalidInput(f"{what} is '{value}'; known are {', '.join(known)}")
-
-
-def _known(content: Mapping[str, Any], known: Collection[str], what: str) -> None:
-    if not isinstance(content, Mapping):
-        raise InvalidInput(f"{what} is a table of names and values, not {content!r}")
-    for key in content:
-        if key not in known:
-            raise InvalidInput(f"{what} has no entry '{key}'; it has {', '.join(sorted(known))}")
-
-
-def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = content.get(name, {})
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"'{name}' is a table of names and values, not {value!r}")
-    return dict(value)
 
 
 def _list(content: Mapping[str, Any], name: str) -> list[Any]:

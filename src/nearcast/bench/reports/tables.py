@@ -12,6 +12,7 @@ from rich.text import Text
 
 from nearcast.bench.reports.figures import Figures, figures
 from nearcast.bench.runs.results import Result
+from nearcast.bench.runs.table_api import PARTS
 
 
 class Column(NamedTuple):
@@ -42,61 +43,62 @@ def format_value(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-_METHOD = Column("method", lambda line: line.method)
+def _count(value: int | None) -> str:
+    return f"{value or 0:,}"
+
+
+def _megabytes(value: int | None) -> str:
+    return format_number(None if value is None else value / 1e6)
+
+
+def _difference(value: float | None) -> str:
+    """Two digits after the point: further digits of a difference are noise. Never -0."""
+    return format_number(None if value is None else round(value, 2) + 0.0)
+
+
+def _column(title: str, *path: str, text: Callable[[Any], str] = format_number) -> Column:
+    """A column with one figure: an attribute of the line, or an entry below it."""
+
+    def cell(line: Figures) -> str:
+        value = getattr(line, path[0])
+        for key in path[1:]:
+            value = (value or {}).get(key)
+        return text(value)
+
+    return Column(title, cell)
+
+
+_METHOD = _column("method", "method", text=str)
 _TIMES = (
-    Column("of", lambda line: f"{line.messages:,}"),
-    Column("µs", lambda line: format_number(line.batch_us)),
-    Column("ratio", lambda line: _times(line.ratio)),
-    Column("single", lambda line: format_number(line.single_us)),
-    Column("p99", lambda line: format_number(line.single_p99_us)),
+    _column("of", "messages", text=_count),
+    _column("µs", "batch_us"),
+    _column("ratio", "ratio", text=_times),
+    _column("single", "single_us"),
+    _column("p99", "single_p99_us"),
 )
-_WORK = (
-    Column("nodes", lambda line: format_number(line.nodes)),
-    Column("compared", lambda line: format_number(line.candidates)),
-    Column("matches", lambda line: format_number(line.matches)),
-)
+_WORK = (_column("nodes", "nodes"), _column("compared", "candidates"), _column("matches", "matches"))
 _COSTS = (
-    Column("build s", lambda line: format_number(line.build_s)),
-    Column("bytes", lambda line: format_number(line.bytes_per_subscription)),
-    Column("stored", lambda line: format_number(line.stored_per_subscription)),
-    Column("whole", lambda line: format_number(line.whole_per_subscription)),
-    Column("peak MB", lambda line: format_number(None if line.peak_bytes is None else line.peak_bytes / 1e6)),
-    Column("insert µs", lambda line: format_number(line.insert_us)),
-    Column("remove µs", lambda line: format_number(line.remove_us)),
+    _column("build s", "build_s"),
+    _column("bytes", "bytes_per_subscription"),
+    _column("stored", "stored_per_subscription"),
+    _column("whole", "whole_per_subscription"),
+    _column("peak MB", "peak_bytes", text=_megabytes),
+    _column("insert µs", "insert_us"),
+    _column("remove µs", "remove_us"),
 )
-
-
-def _table_column(title: str, figure: str) -> Column:
-    return Column(title, lambda line: format_number((line.tables or {}).get(figure)))
-
-
-def _rest(line: Figures) -> float | None:
-    """The rest, rounded to two digits: it is a difference, and further digits are noise. Never -0."""
-    rest = (line.tables or {}).get("rest")
-    return None if rest is None else round(rest, 2) + 0.0
-
-
-def _one_column(title: str, figure: str) -> Column:
-    return Column(title, lambda line: format_number((line.match_one or {}).get(figure)))
-
-
 _TABLES = (
-    Column("of", lambda line: f"{(line.tables or {}).get('messages', 0):,}"),
-    _table_column("table", "whole"),
-    Column("/ kernel", lambda line: _times((line.tables or {}).get("ratio"))),
-    _table_column("read", "read"),
-    _table_column("lookup", "lookup"),
-    _table_column("kernel", "kernel"),
-    _table_column("order", "order"),
-    _table_column("write", "write"),
-    Column("rest", lambda line: format_number(_rest(line))),
+    _column("of", "tables", "messages", text=_count),
+    _column("table", "tables", "whole"),
+    _column("/ kernel", "tables", "ratio", text=_times),
+    *(_column(part, "tables", part) for part in PARTS),
+    _column("rest", "tables", "rest", text=_difference),
 )
 _ONES = (
-    Column("of", lambda line: f"{(line.match_one or {}).get('messages', 0):,}"),
-    _one_column("CPU", "cpu_us"),
-    _one_column("CPU p99", "cpu_p99_us"),
-    _one_column("wall", "wall_us"),
-    _one_column("wall p99", "wall_p99_us"),
+    _column("of", "match_one", "messages", text=_count),
+    _column("CPU", "match_one", "cpu_us"),
+    _column("CPU p99", "match_one", "cpu_p99_us"),
+    _column("wall", "match_one", "wall_us"),
+    _column("wall p99", "match_one", "wall_p99_us"),
 )
 
 
@@ -111,25 +113,12 @@ class Section(NamedTuple):
 def _thread_columns(lines: Sequence[Figures]) -> list[Column]:
     """Messages per second for each number of threads, and the ratio to the first number."""
     counts = list(dict.fromkeys(count for line in lines for count in line.threads or {}))
-    columns = [Column("of", lambda line: format_number(_threads(line, counts[0], "messages")))]
+    columns = [_column("of", "threads", counts[0], "messages")]
     for count in counts:
-        columns.append(_speed_column(count))
+        columns.append(_column("1 thread /s" if count == "1" else f"{count} threads /s", "threads", count, "per_s"))
         if count != counts[0]:
-            columns.append(_speedup_column(count))
+            columns.append(_column("ratio", "threads", count, "ratio", text=_times))
     return columns
-
-
-def _speed_column(count: str) -> Column:
-    title = "1 thread /s" if count == "1" else f"{count} threads /s"
-    return Column(title, lambda line: format_number(_threads(line, count, "per_s")))
-
-
-def _speedup_column(count: str) -> Column:
-    return Column("ratio", lambda line: _times(_threads(line, count, "ratio")))
-
-
-def _threads(line: Figures, count: str, figure: str) -> float | None:
-    return (line.threads or {}).get(count, {}).get(figure)
 
 
 _SECTIONS = (

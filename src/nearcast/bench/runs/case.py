@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,16 @@ from nearcast.bench.workloads.expressions import subscription_rows
 from nearcast.bench.workloads.subscriptions import CHUNK, message_batch, subscription_chunks
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
+from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
 
 OnStep = Callable[[str], None]
 """Called with a few words when a step begins."""
+Methods = dict[str, Method]
+"""The methods that are measured, by label."""
+Record = dict[str, Any]
+"""Raw measurements, as JSON can represent them."""
 
 
 @dataclass(frozen=True)

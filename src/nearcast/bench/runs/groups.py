@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
 from nearcast.bench.runs.agreement import digest, require_agreement, sorted_hits
-from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.case import Methods, Record, Settings
 from nearcast.bench.runs.timing import share_within, timed
 from nearcast.matching.method import Method
 from nearcast.model import Hits, MessageBatch
@@ -14,13 +13,11 @@ from nearcast.model import Hits, MessageBatch
 _BLOCK = 50  # single messages of one method before the next has its turn: noise hits all alike, caches stay warm
 
 
-def run_group(
-    methods: dict[str, Method], messages: MessageBatch, settings: Settings, what: str
-) -> tuple[list[dict[str, Any]], Hits]:
+def run_group(methods: Methods, messages: MessageBatch, settings: Settings, what: str) -> tuple[list[Record], Hits]:
     """The raw measurements of each method, and the answer of the method that had the most messages."""
     batches = {name: _affordable(method, messages, settings) for name, method in methods.items()}
     found: dict[str, Hits] = {}
-    records: dict[str, dict[str, Any]] = {}
+    records: dict[str, Record] = {}
     for name, method in methods.items():
         hits, work = method.match(batches[name])
         found[name] = sorted_hits(hits)
@@ -28,7 +25,7 @@ def run_group(
             "method": name,
             "messages": batches[name].size,
             "terms": len(batches[name].terms),
-            "work": {what: int(count) for what, count in work._asdict().items()},
+            "work": {piece: int(count) for piece, count in work._asdict().items()},
             "digest": digest(found[name]),
             "rounds_cpu_s": {},  # by number of messages: the method's own number, and those of slower methods
             "singles_cpu_us": [],
@@ -47,10 +44,7 @@ def _affordable(method: Method, messages: MessageBatch, settings: Settings) -> M
 
 
 def _run_batches(
-    methods: dict[str, Method],
-    batches: dict[str, MessageBatch],
-    settings: Settings,
-    records: dict[str, dict[str, Any]],
+    methods: Methods, batches: dict[str, MessageBatch], settings: Settings, records: dict[str, Record]
 ) -> None:
     sizes = sorted({batch.size for batch in batches.values()})
     # A new order each time: a method that follows a similar one finds its code in the caches.
@@ -64,10 +58,7 @@ def _run_batches(
 
 
 def _run_singles(
-    methods: dict[str, Method],
-    batches: dict[str, MessageBatch],
-    settings: Settings,
-    records: dict[str, dict[str, Any]],
+    methods: Methods, batches: dict[str, MessageBatch], settings: Settings, records: dict[str, Record]
 ) -> None:
     for start in range(0, settings.singles, _BLOCK):
         for name, method in methods.items():

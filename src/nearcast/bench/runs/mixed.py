@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.agreement import require_agreement, sorted_hits
-from nearcast.bench.runs.case import Case, Settings
+from nearcast.bench.runs.case import Case, Methods, Record, Settings
 from nearcast.bench.runs.timing import share_within, timed
 from nearcast.matching.method import Method
 from nearcast.model import Hits, MessageBatch
@@ -31,9 +31,7 @@ class Operations(NamedTuple):
     messages: MessageBatch  # of each MESSAGE in turn; after the last follows the first
 
 
-def run_mixed(
-    methods: dict[str, Method], rows: np.ndarray, messages: MessageBatch, case: Case, what: str
-) -> list[dict[str, Any]]:
+def run_mixed(methods: Methods, rows: np.ndarray, messages: MessageBatch, case: Case, what: str) -> list[Record]:
     """CPU time of every round by method. Before and after, the methods contain all rows. All answers must agree."""
     settings = case.settings
     operations = draw_operations(rows, messages, settings.mixed, case.workload.seed)

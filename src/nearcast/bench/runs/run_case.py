@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
-from nearcast.bench.runs.case import Case, OnStep, Settings, filled_store
+from nearcast.bench.runs.case import Case, Methods, OnStep, Record, Settings, filled_store
 from nearcast.bench.runs.groups import run_group
 from nearcast.bench.runs.memory import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.runs.method_factory import known_methods, method_factory
@@ -24,7 +23,6 @@ from nearcast.bench.workloads.subscriptions import message_batch
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.variant import Variant
 from nearcast.model import Hits, MessageBatch
@@ -38,7 +36,7 @@ def run_case(
     settings: Settings | None = None,
     corpus: Corpus | None = None,
     on_step: OnStep | None = None,
-) -> dict[str, Any]:
+) -> Record:
     """The raw measurements of one workload. Raises Disagreement if two methods find different pairs."""
     on_step = on_step or (lambda step: None)
     case = Case(workload, corpus or SyntheticCorpus(workload), settings or Settings(), on_step)
@@ -47,7 +45,7 @@ def run_case(
     earlier = peak_bytes()  # of compiling, or of the case before
     reset_peak()
     measured, answers = _run_methods(chosen, case)
-    record = {"workload": workload.parameters(), "left_out": left_out} | measured
+    record: Record = {"workload": workload.parameters(), "left_out": left_out} | measured
     if case.settings.tables:
         record["tables"] = run_tables(chosen, case, answers)
     memory = record["memory"]
@@ -103,7 +101,7 @@ def _warm_up(methods: list[Variant], workload: Workload, on_step: OnStep) -> Non
         method.insert(rows[:100])
 
 
-def _run_methods(variants: list[Variant], case: Case) -> tuple[dict[str, Any], dict[str, Hits]]:
+def _run_methods(variants: list[Variant], case: Case) -> tuple[Record, dict[str, Hits]]:
     """All measurements but the tables, and the answers by group. Rows and methods are freed before tables are made."""
     workload, settings = case.workload, case.settings
     memory = {"start_bytes": resident_bytes()}
@@ -115,7 +113,7 @@ def _run_methods(variants: list[Variant], case: Case) -> tuple[dict[str, Any], d
     for build in builds:
         build["bytes"] = int(methods[build["method"]].nbytes)
     memory["built_bytes"] = resident_bytes()
-    record: dict[str, Any] = {
+    record: Record = {
         "terms": store.n_terms,
         "stored_bytes": store.nbytes,
         "memory": memory,
@@ -138,9 +136,9 @@ def _run_methods(variants: list[Variant], case: Case) -> tuple[dict[str, Any], d
     return record, answers
 
 
-def _build_all(variants: list[Variant], store: RowStore, case: Case) -> tuple[dict[str, Method], list[dict[str, Any]]]:
+def _build_all(variants: list[Variant], store: RowStore, case: Case) -> tuple[Methods, list[Record]]:
     sample = _expected_messages(case)
-    built: dict[str, Method] = {}
+    built: Methods = {}
     measured = []
     rows, make = store.live_rows(), method_factory(store, case.workload)
     for variant in variants:
@@ -165,7 +163,7 @@ def _expected_messages(case: Case) -> MessageBatch:
     return message_batch(DrawnItems(terms, starts_of(counts), boxes))
 
 
-def _run_threads(methods: dict[str, Method], case: Case) -> dict[str, list[dict[str, Any]]]:
+def _run_threads(methods: Methods, case: Case) -> dict[str, list[Record]]:
     """By group, over more messages than the other measurements: the group's own and those with the next numbers."""
     numbers = np.arange(TIMES_THE_MESSAGES * case.workload.messages)
     measured = {}
@@ -176,7 +174,7 @@ def _run_threads(methods: dict[str, Method], case: Case) -> dict[str, list[dict[
     return measured
 
 
-def _run_mixed(methods: dict[str, Method], store: RowStore, case: Case) -> dict[str, list[dict[str, Any]]]:
+def _run_mixed(methods: Methods, store: RowStore, case: Case) -> dict[str, list[Record]]:
     """By group. `brute` is left out: it reads all stored rows, removed ones included."""
     able = {name: method for name, method in methods.items() if method.name != "brute"}
     measured = {}

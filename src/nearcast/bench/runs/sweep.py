@@ -14,7 +14,7 @@ from nearcast.bench.runs.environment import describe_environment
 from nearcast.bench.runs.method_factory import known_methods
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
-from nearcast.bench.toml_files import find_toml, shipped_names
+from nearcast.bench.toml_files import find_toml, require_known, shipped_names, table_of
 from nearcast.bench.workloads.corpus import Corpus
 from nearcast.bench.workloads.workload import PRESETS, Workload, workload_of
 from nearcast.errors import InvalidInput
@@ -70,11 +70,10 @@ def find_sweep(name: str | os.PathLike[str]) -> Sweep:
 
 def sweep_of(data: Mapping[str, Any]) -> Sweep:
     """The sweep that a file describes. Unknown entries and unusable values raise InvalidInput."""
-    for key in data:
-        if key not in _FIELDS:
-            raise InvalidInput(f"a sweep has no entry '{key}'; it has {', '.join(_FIELDS)}")
-    _require_tables(data)
-    vary = dict(data.get("vary", {}))
+    require_known(data, _FIELDS, "a sweep")
+    workload, vary, run = (table_of(data, name) for name in ("workload", "vary", "run"))
+    if workload.get("base", "A") not in PRESETS:
+        raise InvalidInput(f"no workload '{workload['base']}' to base on; there are {', '.join(PRESETS)}")
     if len(vary) > _MOST_VARIED:
         raise InvalidInput(f"a sweep varies at most {_MOST_VARIED} parameters; this one varies {', '.join(vary)}")
     for key, values in vary.items():
@@ -83,33 +82,26 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
     made = Sweep(
         str(data["name"]),
         str(data.get("about", "")),
-        dict(data.get("workload", {})),
+        workload,
         vary,
-        tuple(data.get("methods", ())),
-        settings_of(data.get("run", {})),
+        _methods_of(data),
+        settings_of(run),
     )
     known_methods(made.methods)
     made.cases()  # rejects unknown parameters and values now, not an hour into the run
     return made
 
 
-def _require_tables(data: Mapping[str, Any]) -> None:
-    for key in ("workload", "vary", "run"):
-        if not isinstance(data.get(key, {}), Mapping):
-            raise InvalidInput(f"a sweep's '{key}' is a table of names and values")
+def _methods_of(data: Mapping[str, Any]) -> tuple[str, ...]:
     methods = data.get("methods", [])
     if not isinstance(methods, list | tuple) or not all(isinstance(name, str) for name in methods):
         raise InvalidInput("a sweep's 'methods' is a list of names; leave it out for all methods")
-    base = data.get("workload", {}).get("base")
-    if base is not None and base not in PRESETS:
-        raise InvalidInput(f"no workload '{base}' to base on; there are {', '.join(PRESETS)}")
+    return tuple(methods)
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    known = [field.name for field in dataclasses.fields(Settings)]
-    for key in values:
-        if key not in known:
-            raise InvalidInput(f"a run has no setting '{key}'; it has {', '.join(known)}")
+    """The settings that a file gives. Unknown names and unusable values raise InvalidInput."""
+    require_known(values, [field.name for field in dataclasses.fields(Settings)], "a run")
     given: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     return Settings(**given)
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.case import Case, Settings
+from nearcast.bench.runs.case import Case, Record, Settings
 from nearcast.bench.runs.timing import share_within, timed_all_threads, timed_one_by_one
 from nearcast.bench.workloads.corpus import message_group
 from nearcast.bench.workloads.tables import messages_table, subscription_tables
@@ -27,7 +26,7 @@ PARTS = ("read", "lookup", "kernel", "order", "write")
 ids (without those that NOT excludes), ids to the matches table."""
 
 
-def run_tables(methods: Sequence[Variant], case: Case, answers: dict[str, Hits]) -> list[dict[str, Any]]:
+def run_tables(methods: Sequence[Variant], case: Case, answers: dict[str, Hits]) -> list[Record]:
     """Raw measurements by method. `answers` are the subscriptions that the methods found, by group."""
     workload, corpus = case.workload, case.corpus
     subscriptions = pa.concat_tables(subscription_tables(corpus, workload))
@@ -46,7 +45,7 @@ def _run_method(
     groups: dict[str, pa.Table],
     case: Case,
     answers: dict[str, Hits],
-) -> dict[str, Any]:
+) -> Record:
     """Raw measurements of one method. Its index is freed on return, so that only one exists at a time."""
     space, settings = case.workload.space, case.settings
     index, took = timed_all_threads(build_index, subscriptions, variant.name, space=space, **variant.options)
@@ -58,7 +57,7 @@ def _run_method(
     return {"method": variant.label, "build_cpu_s": took.cpu_s, "bytes": index.nbytes, "groups": records}
 
 
-def _run_group(index: Index, messages: pa.Table, settings: Settings, answer: Hits, label: str) -> dict[str, Any]:
+def _run_group(index: Index, messages: pa.Table, settings: Settings, answer: Hits, label: str) -> Record:
     """CPU time of the whole call and of its parts, in turns."""
     answered = min(messages.num_rows, len(answer.starts) - 1)
     n = share_within(lambda n: index.match(messages.slice(0, n)), answered, settings.budget_s, 2 * settings.rounds + 2)

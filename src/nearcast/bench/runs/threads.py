@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.case import Methods, Record, Settings
 from nearcast.bench.runs.timing import share_within, timed_all_threads
 from nearcast.matching.matcher import Matcher
 from nearcast.matching.method import Method
@@ -19,9 +18,7 @@ TIMES_THE_MESSAGES = 16
 at 1.2 µs."""
 
 
-def run_threads(
-    methods: dict[str, Method], messages: MessageBatch, settings: Settings, what: str
-) -> list[dict[str, Any]]:
+def run_threads(methods: Methods, messages: MessageBatch, settings: Settings, what: str) -> list[Record]:
     """Wall time of every round by number of threads. Raises Disagreement if the number of threads changes an answer."""
     threads = settings.threads
     matchers = {label: _matcher_of(method) for label, method in methods.items()}

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from nearcast.bench.runs.agreement import require_agreement, sorted_hits
-from nearcast.bench.runs.case import Case
+from nearcast.bench.runs.case import Case, Methods, Record
 from nearcast.bench.runs.timing import timed
 from nearcast.bench.workloads.expressions import subscription_rows
 from nearcast.bench.workloads.subscriptions import draw_subscriptions
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 
 _BATCH = 1_000
 _CHECKED_MESSAGES = 50  # of each group, after the updates
 
 
-def run_inserts(methods: dict[str, Method], store: RowStore, case: Case) -> list[dict[str, Any]]:
+def run_inserts(methods: Methods, store: RowStore, case: Case) -> list[Record]:
     """CPU time of every insert by method; empty if the index is built with all subscriptions.
 
     A batch is stored just before it is inserted: no method sees the rows of later batches.
@@ -39,7 +36,7 @@ def run_inserts(methods: dict[str, Method], store: RowStore, case: Case) -> list
     return [{"method": name, "rows": sizes, "insert_cpu_s": inserts[name]} for name in methods]
 
 
-def run_updates(methods: dict[str, Method], store: RowStore, case: Case) -> list[dict[str, Any]]:
+def run_updates(methods: Methods, store: RowStore, case: Case) -> list[Record]:
     """CPU time of removing random rows from each method and inserting them again; then all methods must agree."""
     workload = case.workload
     n = min(case.settings.updates, store.live // 2)
