@@ -18,8 +18,6 @@ from nearcast.spark.runtime.session import cores_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PARTS = ("join", "library", "overheads", "memory")
-
 
 class SparkBenchmark(NamedTuple):
     """What to measure, and where. `working` gives a context in which a named step runs, such as a progress bar."""

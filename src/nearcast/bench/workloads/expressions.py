@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import sorted_sets, starts_of
+from nearcast.arrays.ragged import starts_of
 from nearcast.bench.workloads.corpus import DrawnItems
 from nearcast.bench.workloads.random_numbers import stream_key, units
 from nearcast.bench.workloads.subscriptions import row_batch, source_numbers
 from nearcast.bench.workloads.workload import Workload
-from nearcast.model import NEVER, NO_SHAPE, RowBatch
+from nearcast.model import RowBatch
 
 
 class ExpressionShapes(NamedTuple):
@@ -80,16 +80,11 @@ def clause_batch(drawn: DrawnItems, shapes: ExpressionShapes, first_id: int = 0)
     used = _write_clauses(drawn.terms, drawn.starts, shapes, clauses)
     lasts = np.repeat(drawn.terms[drawn.starts[1:] - 1] if drawn.size else drawn.terms, counts)
     is_negated = np.repeat(shapes.negated, counts)
-    sorted_terms, starts = sorted_sets(clauses.terms[:used], starts_of(clauses.lengths))
-    return RowBatch(
-        np.repeat(np.arange(first_id, first_id + drawn.size), counts),
-        sorted_terms,
-        starts,
-        lasts[is_negated > 0],
-        starts_of(is_negated),
-        np.repeat(drawn.boxes, counts, axis=0),
-        np.full(n, NO_SHAPE, np.int32),
-        np.full(n, NEVER),
+    rows = DrawnItems(clauses.terms[:used], starts_of(clauses.lengths), np.repeat(drawn.boxes, counts, axis=0))
+    return row_batch(rows)._replace(
+        owner_ids=np.repeat(np.arange(first_id, first_id + drawn.size), counts),
+        not_terms=lasts[is_negated > 0],
+        not_starts=starts_of(is_negated),
     )
 
 

@@ -71,15 +71,15 @@ class Workload:
     range_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, for range messages
     groups: tuple[str, ...] = GROUPS
 
-    hot_share: float = 0.0  # of subscriptions want the most frequent tokens of their message
-    world_share: float = 0.0  # of subscriptions cover the whole space
-    tiny_share: float = 0.0  # of subscriptions cover one point
-    identical_share: float = 0.0  # of subscriptions are copies of the first
-    expression_share: float = 0.0  # of subscriptions join their tokens by AND and OR: see expressions.py
-    negated_share: float = 0.0  # of subscriptions with several tokens negate one token
-
-    drift_share: float = 0.0  # of subscriptions drift from west to east: see subscriptions.py
-    built_share: float = 1.0  # of subscriptions exist when an index is built; the rest is inserted later
+    # Shares of the subscriptions that ...
+    hot_share: float = 0.0  # want the most frequent tokens of their message
+    world_share: float = 0.0  # cover the whole space
+    tiny_share: float = 0.0  # cover one point
+    identical_share: float = 0.0  # are copies of the first
+    expression_share: float = 0.0  # join their tokens by AND and OR: see expressions.py
+    negated_share: float = 0.0  # have several tokens and negate one
+    drift_share: float = 0.0  # drift from west to east: see subscriptions.py
+    built_share: float = 1.0  # exist when an index is built; the others are inserted later
 
     kind: str = "match"
     alpha: tuple[float, float] = (0.5, 0.5)  # of kind rank: the weight of the place, uniform
@@ -130,9 +130,7 @@ class Workload:
 
     @property
     def words(self) -> WordSettings:
-        return WordSettings(
-            self.vocabulary, self.zipf, self.topics, self.words_per_topic, self.topic_share, self.local_share
-        )
+        return WordSettings(*(getattr(self, name) for name in WordSettings._fields))
 
     def but(self, **changes: Any) -> Workload:
         """The workload with some values changed. Lists, as TOML and JSON have them, become tuples."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from nearcast.bench.toml_files import shipped_names
 from nearcast.cli.console import counted_steps, note, show
 from nearcast.cli.options import Json
 from nearcast.errors import InvalidInput
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from nearcast.bench.papers.paper import Figure, Paper
     from nearcast.bench.papers.result import PaperResult
 
+_SHIPPED = ", ".join(shipped_names("papers"))
+
 
 def bench_paper(
-    paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="ap-tree, lfilter, rt-tree, or a .toml file.", show_default=False)
-    ],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"{_SHIPPED}, or a .toml file.", show_default=False)],
     figures: Annotated[
         str | None, typer.Option(metavar="ID,...", help="Figures to run, as in 7,8,table-1. [default: all]")
     ] = None,

@@ -59,13 +59,8 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
 
     files = [messages] if source == "files" else []
     require_inputs([str(index), *files, *([str(changes)] if changes else [])])
-    options: dict[str, Any] = {
-        "changes": str(changes) if changes else None,
-        "once": once,
-        "source": source,
-        "sink": sink,
-    }
-    options |= {"every": every, "max_files": max_files, **read_stream_options(option or [])}
+    options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
+    options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
     paths = [str(index), messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:
         result = _run_with_progress(spark, paths, options)
