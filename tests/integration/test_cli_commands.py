@@ -69,7 +69,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert first.wait() == 1
 
 
-def test_an_interrupt_is_told_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -200,3 +200,8 @@ def test_after_warmup_nothing_is_left_to_compile() -> None:
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 def test_after_warmup_with_an_empty_cache_nothing_is_left_to_compile(tmp_path: Path) -> None:
     _run_everything({"NUMBA_CACHE_DIR": str(tmp_path)})
+
+
+def test_python_m_nearcast_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "nearcast", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"nearcast {nc.__version__}\n" and done.returncode == 0, done.stderr

@@ -14,8 +14,8 @@ import numpy as np
 from lfilter_clock import strategies_weighed, times_by_strategy
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.bench.runs.runner import filled_store
-from nearcast.bench.workloads.corpus import Corpus, MadeUp, message_group
+from nearcast.bench.runs.case import filled_store
+from nearcast.bench.workloads.corpus import Corpus, SyntheticCorpus, message_group
 from nearcast.bench.workloads.subscriptions import message_batch
 from nearcast.bench.workloads.workload import GROUPS, PRESETS, Workload
 from nearcast.indexes.lfilter import LFilter
@@ -34,7 +34,7 @@ NEAR_ENOUGH = 1.2  # a strategy is right if it takes at most this many times the
 
 def world(base: str, n: int, seed: int) -> tuple[Workload, Corpus, RowStore]:
     workload = PRESETS[base].but(subscriptions=n, seed=seed)
-    corpus = MadeUp(workload)
+    corpus = SyntheticCorpus(workload)
     return workload, corpus, filled_store(corpus, workload)
 
 

@@ -1,48 +1,35 @@
-"""Papers in TOML files: those that come with nearcast, and anyone's own. A new paper is a new file, and no code."""
+"""Papers in TOML files, shipped or your own. A new paper is a new file and needs no code."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping
-from importlib import resources
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from nearcast.bench.papers.paper import MEASURES, TRENDS, Claim, Figure, Paper
 from nearcast.bench.runs.sweep import settings_of
-from nearcast.bench.workloads.workload import group_of, read_toml
+from nearcast.bench.toml_files import find_toml, require_known, table_of
+from nearcast.bench.workloads.workload import group_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.variant import variant_of
 
-_SHIPPED = resources.files("nearcast.bench") / "papers"
-
-
-def shipped_papers() -> list[str]:
-    return sorted(entry.name.removesuffix(".toml") for entry in _SHIPPED.iterdir() if entry.name.endswith(".toml"))
-
 
 def find_paper(name: str | os.PathLike[str]) -> Paper:
-    """A paper that comes with nearcast, by name, or one in a TOML file."""
-    if str(name) in shipped_papers():
-        with resources.as_file(_SHIPPED / f"{name}.toml") as path:
-            return paper_of({"name": str(name)} | read_toml(path))
-    path = Path(name)
-    if path.suffix != ".toml":
-        raise InvalidInput(f"no paper '{name}'; there are {', '.join(shipped_papers())}, or give a .toml file")
-    return paper_of({"name": path.stem} | read_toml(path))
+    """A shipped paper by name, or the paper in a TOML file."""
+    return paper_of(find_toml(name, "papers"))
 
 
 def paper_of(content: Mapping[str, Any]) -> Paper:
-    """A paper from what its file says; anything unknown or unusable is refused now, not an hour into the run."""
-    _known(content, ("name", "title", "about", "data", "run", "figures"), "a paper")
-    data, run = _table(content, "data"), _table(content, "run")
+    """The paper that a file describes. Unknown entries and unusable values raise now, not an hour into the run."""
+    require_known(content, ("name", "title", "about", "data", "run", "figures"), "a paper")
+    data, run = table_of(content, "data"), table_of(content, "run")
     figures = tuple(_figure(each, run) for each in _list(content, "figures"))
     made = Paper(
         str(content["name"]), str(content.get("title", content["name"])), str(content.get("about", "")), data, figures
     )
     if not figures or len({figure.id for figure in figures}) < len(figures):
-        raise InvalidInput(f"the paper '{made.name}' needs figures, each with an id of its own")
+        raise InvalidInput(f"the paper '{made.name}' needs figures with different ids")
     for figure in figures:
         _check(made, figure)
     return made
@@ -50,7 +37,7 @@ def paper_of(content: Mapping[str, Any]) -> Paper:
 
 def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
     known = {field.name for field in dataclasses.fields(Figure)} - {"settings"} | {"run"}
-    _known(content, known, "a figure")
+    require_known(content, known, "a figure")
     for name in ("id", "title", "data", "methods"):
         if not content.get(name):
             raise InvalidInput(f"a figure needs '{name}': {dict(content)!r:.80}")
@@ -58,26 +45,26 @@ def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
         name: str(content[name]) for name in ("id", "title", "place", "note", "measure") if name in content
     }
     named: dict[str, Any] = {name: _texts(content, name) for name in ("data", "methods", "groups") if name in content}
-    tables: dict[str, Any] = {name: _table(content, name) for name in ("tokens", "workload", "vary", "options")}
+    tables: dict[str, Any] = {name: table_of(content, name) for name in ("tokens", "workload", "vary", "options")}
     claims = tuple(_claim(each) for each in _list(content, "claims"))
-    settings = settings_of({**run, **_table(content, "run")})
+    settings = settings_of({**run, **table_of(content, "run")})
     return Figure(**given, **named, **tables, settings=settings, claims=claims)
 
 
 def _claim(content: Mapping[str, Any]) -> Claim:
-    _known(content, {field.name for field in dataclasses.fields(Claim)}, "a claim")
+    require_known(content, {field.name for field in dataclasses.fields(Claim)}, "a claim")
     if "says" not in content:
         raise InvalidInput(f"a claim needs 'says': {dict(content)!r:.80}")
     given: dict[str, Any] = {
         name: str(content[name]) for name in ("says", "place", "unit", "trend", "method", "why") if name in content
     }
     named: dict[str, Any] = {name: _texts(content, name) for name in ("order", "panels")}
-    values = {name: _value(name, value) for name, value in _table(content, "values").items()}
+    values = {name: _value(name, value) for name, value in table_of(content, "values").items()}
     return Claim(**given, **named, values=values, at=content.get("at"))
 
 
 def _value(name: str, value: Any) -> float | tuple[float, ...]:
-    """A number above 0, or a range of two."""
+    """A number above 0, or a range of two numbers."""
     parts = value if isinstance(value, list) and len(value) == 2 else [value]
     if not all(isinstance(part, int | float) and part > 0 for part in parts):
         raise InvalidInput(f"the value of '{name}' in a claim is a number above 0 or two of them, not {value!r}")
@@ -93,7 +80,7 @@ def _check(paper: Paper, figure: Figure) -> None:
     if len(figure.vary) > 1 or len(figure.options) > 1 or len(list(filter(bool, varied))) > 1:
         raise InvalidInput(f"{where} varies more than one thing")
     if any(group_of(stem).tokens is not None for stem in figure.groups):
-        raise InvalidInput(f"the groups of {where} are without numbers of tokens; those are in 'tokens'")
+        raise InvalidInput(f"the groups of {where} must not contain numbers of tokens; give those in 'tokens'")
     for length, counts in figure.tokens.items():
         _one_of(length, ("short", "long"), f"a length in the tokens of {where}")
         if not isinstance(counts, list) or not all(isinstance(count, int) for count in counts):
@@ -121,7 +108,7 @@ def _check_claim(figure: Figure, claim: Claim, where: str) -> None:
     if claim.trend:
         _one_of(claim.trend, TRENDS, f"a trend of {where}")
     if (claim.trend or claim.method) and claim.method not in figure.methods:
-        raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is none of its methods")
+        raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is not one of its methods")
     for label in (*claim.order, *(() if claim.method else claim.values)):
         _one_of(label, figure.methods, f"a method in a claim of {where}")
     if len(figure.data) == 1:
@@ -136,21 +123,6 @@ def _one_of(value: str, known: tuple[str, ...], what: str) -> None:
         raise InvalidInput(f"{what} is '{value}'; known are {', '.join(known)}")
 
 
-def _known(content: Mapping[str, Any], known: Collection[str], what: str) -> None:
-    if not isinstance(content, Mapping):
-        raise InvalidInput(f"{what} is a table of names and values, not {content!r}")
-    for key in content:
-        if key not in known:
-            raise InvalidInput(f"{what} has no entry '{key}'; it has {', '.join(sorted(known))}")
-
-
-def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    value = content.get(name, {})
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"'{name}' is a table of names and values, not {value!r}")
-    return dict(value)
-
-
 def _list(content: Mapping[str, Any], name: str) -> list[Any]:
     value = content.get(name, [])
     if not isinstance(value, list):
@@ -159,7 +131,7 @@ def _list(content: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _texts(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """One text, or a list of them."""
+    """One string, or a list of strings."""
     value = content.get(name, [])
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):

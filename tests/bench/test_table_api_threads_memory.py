@@ -12,14 +12,17 @@ from rich.console import Console
 
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.reports.figures import figures
-from nearcast.bench.reports.report import markdown_report, screen_report
-from nearcast.bench.reports.results import Result, surroundings
-from nearcast.bench.runs import memory, runner, table_path
+from nearcast.bench.reports.tables import markdown_report, screen_report
+from nearcast.bench.runs import memory, table_api
+from nearcast.bench.runs import run_case as runner
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.runner import Settings, filled_store, run_case, steps_of
+from nearcast.bench.runs.case import Settings, filled_store
+from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.runs.results import Result
+from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.runs.sweep import find_sweep, run_sweep, single_case
 from nearcast.bench.runs.threads import TIMES_THE_MESSAGES
-from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import Index
 from nearcast.matching.matcher import Matcher
@@ -54,7 +57,7 @@ def test_the_table_api_is_measured_whole_and_by_its_parts():
     for record in case["tables"]:
         for group in TOY.groups:
             measured = record["groups"][group]
-            assert {len(measured[f"{part}_cpu_s"]) for part in ("whole", *table_path.PARTS)} == {2}
+            assert {len(measured[f"{part}_cpu_s"]) for part in ("whole", *table_api.PARTS)} == {2}
     for line in lines_of(case):
         times = line.tables
         assert times["messages"] == TOY.messages and times["whole"] > times["kernel"] * 0.1 > 0
@@ -87,7 +90,7 @@ def test_a_table_with_other_pairs_ends_the_run(monkeypatch):
 
 def test_parts_that_make_another_table_end_the_run(monkeypatch):
     monkeypatch.setattr(
-        table_path, "owners_sorted", lambda store, hits, chained: (np.zeros(len(hits.rows), np.int64), hits.starts)
+        table_api, "owners_sorted", lambda store, hits, chained: (np.zeros(len(hits.rows), np.int64), hits.starts)
     )
     with pytest.raises(Disagreement, match="the table API over 'keyword-first', part by part, finds"):
         run_case(["keyword-first"], TOY, WHOLE)
@@ -116,9 +119,9 @@ def test_a_wrong_match_one_ends_the_run(monkeypatch):
 
 
 def test_throughput_is_measured_for_each_number_of_threads():
-    told = []
-    case = run_case(["brute", "keyword-first"], TOY, BY_THREADS, tell=told.append)
-    assert len(told) == steps_of(["brute", "keyword-first"], TOY, BY_THREADS)
+    steps = []
+    case = run_case(["brute", "keyword-first"], TOY, BY_THREADS, on_step=steps.append)
+    assert len(steps) == steps_of(["brute", "keyword-first"], TOY, BY_THREADS)
     for line in lines_of(case):
         assert list(line.threads) == ["1", "2"]
         one, two = line.threads["1"], line.threads["2"]
@@ -137,7 +140,7 @@ def test_threads_get_the_batch_cut_and_the_first_messages_are_the_groups_own(mon
 
     monkeypatch.setattr(Matcher, "match", noted)
     run_case(["keyword-first"], TOY.but(groups=["short-point"]), BY_THREADS)
-    own = runner.message_batch(runner.message_group(MadeUp(TOY), TOY, "short-point"))
+    own = runner.message_batch(runner.message_group(SyntheticCorpus(TOY), TOY, "short-point"))
     batch = next(messages for messages, threads, _ in seen if threads == 2)
     assert np.array_equal(batch.terms[: len(own.terms)], own.terms) and batch.size > own.size
     assert {rows for _, _, rows in seen} == {TOY.subscriptions}
@@ -168,10 +171,10 @@ def test_an_empty_side_does_no_harm_to_tables_and_threads(empty):
 
 def test_memory_is_measured_and_shown():
     result = run_sweep(single_case(TOY, ["keyword-first"], WHOLE))
-    held = result.runs[0]["memory"]
-    assert 0 < held["start_bytes"] <= held["peak_bytes"] <= result.surroundings["peak_memory_bytes"]
-    assert held["built_bytes"] <= held["peak_bytes"]
-    assert result.surroundings["peak_memory_bytes"] >= held["earlier_peak_bytes"]
+    used = result.runs[0]["memory"]
+    assert 0 < used["start_bytes"] <= used["peak_bytes"] <= result.surroundings["peak_memory_bytes"]
+    assert used["built_bytes"] <= used["peak_bytes"]
+    assert result.surroundings["peak_memory_bytes"] >= used["earlier_peak_bytes"]
     line = figures(result)[0]
     assert line.stored_per_subscription * TOY.subscriptions == pytest.approx(result.runs[0]["stored_bytes"])
     console = Console(width=80, record=True, file=io.StringIO())
@@ -187,11 +190,11 @@ def test_the_peak_is_that_of_the_case_and_the_sweeps_is_the_largest():
     before = memory.peak_bytes()
     large = np.ones(8_000_000)
     assert memory.peak_bytes() >= before + 50_000_000 or memory.resident_bytes() is None
-    assert surroundings([2**50, None])["peak_memory_bytes"] == 2**50
+    assert describe_environment([2**50, None])["peak_memory_bytes"] == 2**50
     del large
 
 
-def test_a_system_that_does_not_tell_is_no_error(monkeypatch, tmp_path):
+def test_a_system_that_does_not_report_memory_is_no_error(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "_STATUS", tmp_path / "absent")
     monkeypatch.setattr(memory, "_CLEAR", tmp_path)
     memory.reset_peak()
@@ -200,7 +203,7 @@ def test_a_system_that_does_not_tell_is_no_error(monkeypatch, tmp_path):
 
 def test_subscriptions_are_never_held_twice_while_they_are_drawn():
     n = 1_000 if JIT_DISABLED else 20_000
-    corpus = MadeUp(TOY)
+    corpus = SyntheticCorpus(TOY)
     filled_store(corpus, TOY)
     tracemalloc.start()
     try:
@@ -222,7 +225,7 @@ def test_rows_and_methods_are_gone_before_tables_are_made(monkeypatch):
         return store
 
     def checked(*arguments):
-        assert alive and all(held() is None for held in alive[1:]), "the first is the toy of the warm-up"
+        assert alive and all(store() is None for store in alive[1:]), "the first is the toy of the warm-up"
         return tables(*arguments)
 
     monkeypatch.setattr(runner, "filled_store", noted)
@@ -240,14 +243,14 @@ def test_twenty_million_run_one_method_on_one_group_without_tables():
 
 def test_one_index_is_alive_at_a_time(monkeypatch):
     alive = []
-    right = table_path.build_index
+    right = table_api.build_index
 
     def noted(*arguments, **options):
-        assert not [held for held in alive if held() is not None]
+        assert not [index for index in alive if index() is not None]
         index = right(*arguments, **options)
         alive.append(weakref.ref(index))
         return index
 
-    monkeypatch.setattr(table_path, "build_index", noted)
+    monkeypatch.setattr(table_api, "build_index", noted)
     case = run_case(["brute", "keyword-first"], TOY, WHOLE)
     assert len(alive) == 2 and len(case["tables"]) == 2

@@ -1,4 +1,4 @@
-"""How much memory workers hold when each has mapped the same index: read in the workers, while all of them hold it."""
+"""Memory of workers that map the same index, read in the workers while all of them have it open."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ _SCHEMA = "worker long, resident long, index_resident long, index_proportional l
 
 
 class Task(NamedTuple):
-    """What each worker does: open the shards, read all of them, and wait for the others."""
+    """The task of each worker: open and read all shards, wait for the other workers, measure."""
 
     index_path: str
-    meeting: str  # a folder where workers leave their names
+    meeting: str  # a folder where workers leave their process ids
     workers: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        for _ in batches:  # one row says: you are a worker
-            held = _touched(self.index_path)
+        for _ in batches:  # one row for each worker
+            shards = _read_shards(self.index_path)
             self._meet("ready")
             row = {"worker": os.getpid(), "resident": resident_bytes() or 0, **_maps_below(self.index_path)}
             self._meet("read")
-            del held
+            del shards
             yield pa.RecordBatch.from_pylist([row])
 
-    def _meet(self, what: str) -> None:
-        folder = Path(self.meeting) / what
+    def _meet(self, point: str) -> None:
+        """Wait until all workers have come to this point."""
+        folder = Path(self.meeting) / point
         folder.mkdir(parents=True, exist_ok=True)
         (folder / str(os.getpid())).touch()
         until = time.monotonic() + _WAIT_S
@@ -47,7 +48,7 @@ class Task(NamedTuple):
 
 
 def memory_of_workers(session: SparkSession, index: str, folder: str, workers: int) -> dict[str, Any]:
-    """Bytes of each of `workers` processes that hold the index at once. They map a copy that no other process has."""
+    """Bytes of each of `workers` processes that map the index at the same time: a copy that no other process maps."""
     copy = os.path.join(folder, f"index-for-{workers}")
     shutil.copytree(index, copy)
     task = Task(copy, os.path.join(folder, f"meeting-{workers}"), workers)
@@ -60,32 +61,32 @@ def memory_of_workers(session: SparkSession, index: str, folder: str, workers: i
     }
 
 
-def _touched(index: str) -> list[Any]:
-    """Every shard, opened as batch tasks do, and every page of its arrays read once."""
+def _read_shards(index: str) -> list[Any]:
+    """Every shard, opened as batch tasks open it, with every page of its arrays read once."""
     import numpy as np
 
     from nearcast.sharding.sharded_index import open_sharded, shard_index
 
     sharded = open_sharded(index)
-    held = []
+    shards = []
     for shard in range(sharded.n_shards):
-        held.append(shard_index(sharded, shard))
-        arrays, _ = held[-1].matcher.state()
+        shards.append(shard_index(sharded, shard))
+        arrays, _ = shards[-1].matcher.state()
         for array in arrays.values():
             np.asarray(array).reshape(-1).view(np.uint8)[::4096].sum()
-    return held
+    return shards
 
 
 def _maps_below(folder: str) -> dict[str, int]:
-    """Of the mapped files of a folder. Proportional: a page that n processes share counts one nth in each."""
+    """Memory of the mapped files below a folder. Proportional: a page that n processes share counts one nth in each."""
     found = {"index_resident": 0, "index_proportional": 0}
     names = {"Rss:": "index_resident", "Pss:": "index_proportional"}
-    is_ours = False
+    is_below = False
     maps = Path("/proc/self/smaps")
     for line in maps.read_text(errors="replace").splitlines() if maps.exists() else ():
         words = line.split()
         if "-" in words[0] and not words[0].endswith(":"):
-            is_ours = folder in line
-        elif is_ours and words[0] in names:
+            is_below = folder in line
+        elif is_below and words[0] in names:
             found[names[words[0]]] += int(words[1]) * 1024
     return found

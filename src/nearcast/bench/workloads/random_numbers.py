@@ -1,4 +1,4 @@
-"""Random numbers by number: draw i of a stream is the same, whatever was drawn before it."""
+"""Random numbers addressed by number: draw i of a named stream does not depend on the draws before it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ _R30, _R27, _R31, _R11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(
 _TO_UNIT = 2.0**-53
 
 
+class DrawNumbers(NamedTuple):
+    """Draws of one stream, by number."""
+
+    key: np.uint64  # of the stream: see `stream_key`
+    indices: np.ndarray  # int64[n]
+
+
 class DrawTable(NamedTuple):
-    """Weights to draw by. The guide says where to start reading, so that a draw reads one or two weights."""
+    """A discrete distribution. The guide gives the first weight to read, so that a draw reads one or two weights."""
 
     cumulative: np.ndarray  # float64[n]  ends at 1
     guide: np.ndarray  # int32[2n]   first k with cumulative[k] > j / 2n
 
 
 def draw_table(weights: np.ndarray) -> DrawTable:
-    """Draws k with probability weights[k] / sum."""
+    """The distribution that gives k the probability weights[k] / sum."""
     cumulative = np.cumsum(weights, dtype=np.float64)
     cumulative /= cumulative[-1]
     cumulative[-1] = 1.0
@@ -33,30 +40,30 @@ def draw_table(weights: np.ndarray) -> DrawTable:
 
 
 def zipf_table(n: int, exponent: float) -> DrawTable:
-    """Rank k (from 0) with weight (k + 1) ** -exponent."""
+    """The distribution that gives rank k (from 0) the weight (k + 1) ** -exponent."""
     return draw_table(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
 
 
 def stream_key(seed: int, stream: str) -> np.uint64:
-    """The key of a named stream of a seed."""
+    """The key of a stream, from the seed and the name of the stream."""
     return np.uint64(int.from_bytes(hashlib.blake2b(f"{seed}/{stream}".encode(), digest_size=8).digest(), "little"))
 
 
-def static_rng(seed: int, stream: str) -> np.random.Generator:
-    """For tables made once, such as the places of clusters."""
+def table_generator(seed: int, stream: str) -> np.random.Generator:
+    """A NumPy generator for tables that are drawn once, such as the places of clusters."""
     return np.random.Generator(np.random.PCG64(int(stream_key(seed, stream))))
 
 
 @kernel
 def _mixed(value):
-    value = (value ^ (value >> _R30)) * _FIRST  # splitmix64: 1 ns a number, and any two counters give unrelated ones
+    value = (value ^ (value >> _R30)) * _FIRST  # splitmix64: 1 ns a number; any two counters give unrelated numbers
     value = (value ^ (value >> _R27)) * _SECOND
     return value ^ (value >> _R31)
 
 
 @kernel
 def begin(state, key, index):
-    """Set state (uint64[1]) to the start of draw number `index`."""
+    """Set `state` (uint64[1]) to the start of draw number `index`."""
     state[0] = _mixed(key ^ _mixed(np.uint64(index) * _STEP))
 
 
@@ -75,14 +82,14 @@ def below(state, n):
 
 @kernel
 def log_uniform(state, low, high):
-    """The next number between low and high, its logarithm uniform."""
+    """The next number between low and high; its logarithm is uniform."""
     u = unit(state)
     return low if low == high else low * (high / low) ** u
 
 
 @kernel
 def draw(table, state):
-    """The next k of a table."""
+    """The next k of a distribution."""
     u = unit(state)
     k = table.guide[np.int64(u * len(table.guide))]
     while table.cumulative[k] <= u:
@@ -91,7 +98,7 @@ def draw(table, state):
 
 
 def units(key: np.uint64, indices: np.ndarray) -> np.ndarray:
-    """float64[n]: the first number of each draw."""
+    """The first number in [0, 1) of each draw, float64[n]."""
     out = np.empty(len(indices))
     _units(key, indices, out)
     return out
@@ -106,5 +113,5 @@ def _units(key, indices, out):
 
 
 def whole_numbers(key: np.uint64, indices: np.ndarray, low: int, high: int) -> np.ndarray:
-    """int64[n]: uniform in low .. high, both included."""
+    """Uniform whole numbers in low .. high, both included, int64[n]."""
     return low + (units(key, indices) * (high - low + 1)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""From figures to runs: figures over the same rows, measured alike, share one run, so that an index is built once.
+"""The runs that a set of figures needs. Figures with the same rows and settings share a run: an index is built once.
 
-A figure that varies something shares its runs only with figures that vary the same of the same methods: all points of a
-line are measured beside the same methods.
+A figure that varies a parameter shares its runs only with figures that vary the same parameter of the same methods.
+All points of a line are thus measured beside the same methods.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Figure, Paper
-from nearcast.bench.runs.runner import Settings, known_methods, steps_of
+from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.run_case import steps_of
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import UnknownMethod, UnsupportedKind
 from nearcast.matching.variant import variant_of
 
 
 class Part(NamedTuple):
-    """A run that a figure is made of."""
+    """The share of a run in a figure."""
 
-    run: int
+    run: int  # its number
     data: str
-    value: Any  # of the varied parameter; None where none is
+    value: Any  # of the varied parameter; None without one
 
 
 @dataclass
 class Run:
-    """Grows while figures ask for more methods and groups."""
+    """A run with the methods and groups of all figures that share it."""
 
     workload: Workload
     settings: Settings
@@ -37,9 +39,9 @@ class Run:
 
 
 @dataclass
-class Plan:
+class Schedule:
     runs: list[Run]
-    parts: dict[str, list[Part]]  # by figure; none where no method of it can run
+    parts: dict[str, list[Part]]  # by figure; empty if none of its methods can run
     missing: dict[str, dict[str, str]]  # by figure: methods that cannot run, and why
 
     @property
@@ -47,21 +49,21 @@ class Plan:
         return sum(steps_of(run.methods, run.workload, run.settings) for run in self.runs)
 
 
-def plan_of(paper: Paper, figures: Sequence[Figure], scale: float) -> Plan:
-    plan = Plan([], {}, {})
+def schedule_runs(paper: Paper, figures: Sequence[Figure], scale: float) -> Schedule:
+    schedule = Schedule([], {}, {})
     numbers: dict[str, int] = {}
     for figure in figures:
-        plan.parts[figure.id], plan.missing[figure.id] = [], {}
+        schedule.parts[figure.id], schedule.missing[figure.id] = [], {}
         for data, value, workload in _workloads(paper, figure, scale):
             labels, missing = available(list(figure.variants), workload.kind)
-            plan.missing[figure.id] |= missing
+            schedule.missing[figure.id] |= missing
             if labels:
                 settings = _scaled(figure.settings, scale)
                 key = _key(workload, settings, [dict(figure.vary), labels] if figure.vary else [])
-                number = numbers.setdefault(key, len(plan.runs))
-                _ask(plan, number, Run(workload, settings, labels))
-                plan.parts[figure.id].append(Part(number, data, value))
-    return plan
+                number = numbers.setdefault(key, len(schedule.runs))
+                _add(schedule, number, Run(workload, settings, labels))
+                schedule.parts[figure.id].append(Part(number, data, value))
+    return schedule
 
 
 def _workloads(paper: Paper, figure: Figure, scale: float) -> list[tuple[str, Any, Workload]]:
@@ -76,7 +78,7 @@ def _workloads(paper: Paper, figure: Figure, scale: float) -> list[tuple[str, An
 
 
 def available(methods: Sequence[str], kind: str) -> tuple[list[str], dict[str, str]]:
-    """The labels that can run, and why the others cannot."""
+    """The labels of the methods that can run, and the reason why each of the others cannot."""
     labels, missing = [], {}
     for text in methods:
         label = variant_of(text).label
@@ -99,10 +101,10 @@ def _key(workload: Workload, settings: Settings, varied: list[Any]) -> str:
     return json.dumps([varied, alike, dataclasses.asdict(settings)], sort_keys=True)
 
 
-def _ask(plan: Plan, number: int, more: Run) -> None:
-    if number == len(plan.runs):
-        plan.runs.append(Run(more.workload, more.settings))
-    run = plan.runs[number]
+def _add(schedule: Schedule, number: int, more: Run) -> None:
+    if number == len(schedule.runs):
+        schedule.runs.append(Run(more.workload, more.settings))
+    run = schedule.runs[number]
     groups = dict.fromkeys((*run.workload.groups, *more.workload.groups))
     run.workload = run.workload.but(groups=tuple(groups))
     run.methods += [label for label in more.methods if label not in run.methods]

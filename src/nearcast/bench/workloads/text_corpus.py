@@ -1,4 +1,4 @@
-"""Real texts as a corpus: subscriptions and messages drawn from a messages table."""
+"""A corpus of real texts: subscriptions and messages are drawn from a messages table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import take
-from nearcast.bench.workloads.corpus import Drawn
-from nearcast.bench.workloads.draws import begin, below, stream_key, whole_numbers
+from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus
+from nearcast.bench.workloads.random_numbers import DrawNumbers, begin, below, stream_key, whole_numbers
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.tables import as_arrow
@@ -22,8 +22,8 @@ from nearcast.tables.places import boxes_of
 from nearcast.text.analyser import Analyser
 
 
-class Texts:
-    """A corpus of real messages. Words are numbered by falling frequency; the space is the places' box."""
+class TextCorpus:
+    """Real messages. Words are numbered by falling frequency; the space is the bounding box of the places."""
 
     def __init__(self, tokens: pa.Array, boxes: np.ndarray, seed: int) -> None:
         flat, starts = list_parts(tokens)
@@ -35,7 +35,7 @@ class Texts:
             raise InvalidInput("no message has a token; subscriptions are drawn from the tokens of messages")
         terms, starts = take(terms, starts, kept)
         middles = boxes[kept, :2] / 2 + boxes[kept, 2:] / 2
-        self._pool = Drawn(terms, starts, np.tile(middles, 2))
+        self._pool = DrawnItems(terms, starts, np.tile(middles, 2))
         self._seed = seed
         self.n_words = len(self._words)
         self.bounds = np.concatenate([middles.min(axis=0), middles.max(axis=0)])
@@ -43,25 +43,24 @@ class Texts:
     def words(self) -> pa.Array:
         return self._words
 
-    def sources(self, indices: np.ndarray) -> Drawn:
-        """Real messages, just as they are."""
+    def sources(self, indices: np.ndarray) -> DrawnItems:
+        """Real messages, unchanged."""
         rows = whole_numbers(stream_key(self._seed, "sources"), indices, 0, self._pool.size - 1)
         terms, starts = take(self._pool.terms, self._pool.starts, rows)
-        return Drawn(terms, starts, self._pool.boxes[rows])
+        return DrawnItems(terms, starts, self._pool.boxes[rows])
 
-    def messages(self, stream: str, indices: np.ndarray, lengths: tuple[int, int]) -> Drawn:
-        """A real message as it is if its length fits; a longer one is cut, a shorter one is joined."""
+    def messages(self, stream: str, indices: np.ndarray, lengths: tuple[int, int]) -> DrawnItems:
+        """Real messages. A message that is too long is cut; a message that is too short is joined with others."""
+        n = len(indices)
         counts = whole_numbers(stream_key(self._seed, f"{stream}/lengths"), indices, *lengths)
-        out = np.empty(len(indices) * lengths[1], np.int32)
-        starts, boxes = np.zeros(len(indices) + 1, np.int64), np.empty((len(indices), 4))
+        out = DrawnItems(np.empty(n * lengths[1], np.int32), np.zeros(n + 1, np.int64), np.empty((n, 4)))
         marks = np.zeros(self.n_words, np.int32)
-        numbers = (stream_key(self._seed, stream), indices, counts)
-        _join(self._pool, numbers, lengths, marks, out, starts, boxes)
-        return Drawn(out[: starts[-1]].copy(), starts, boxes)
+        _join_messages(self._pool, DrawNumbers(stream_key(self._seed, stream), indices), counts, lengths, marks, out)
+        return out._replace(terms=out.terms[: out.starts[-1]].copy())
 
 
 def _by_frequency(words: pa.Array, numbers: np.ndarray) -> tuple[pa.Array, np.ndarray]:
-    """Words by falling frequency (by spelling among equals), and the numbers changed to match."""
+    """The words by falling frequency (equal ones by spelling), and the word numbers in that order."""
     spelling = np.empty(len(words), np.int64)
     spelling[pc.array_sort_indices(words).to_numpy(zero_copy_only=False)] = np.arange(len(words))
     order = np.lexsort((spelling, -np.bincount(numbers, minlength=len(words))))
@@ -85,7 +84,7 @@ def _drop_repeats(terms, starts, marks, out, out_starts):
 
 @kernel
 def _add_new(terms, marks, stamp, out, at, stop):
-    """Write the terms without that mark to out[at:stop] as far as there is room; return where it ended."""
+    """Append the terms whose mark is not `stamp` to out[at:stop] and mark them; return the new end."""
     for term in terms:
         if at < stop and marks[term] != stamp:
             marks[term] = stamp
@@ -95,30 +94,31 @@ def _add_new(terms, marks, stamp, out, at, stop):
 
 
 @kernel
-def _join(pool, numbers, lengths, marks, out, out_starts, out_boxes):
-    key, indices, counts = numbers
+def _join_messages(pool, draws, counts, lengths, marks, out):
+    """Fill `out` with messages of the pool, cut or joined to the lengths; joined ones get `counts` tokens."""
     least, most = lengths
     state = np.zeros(1, np.uint64)
     n_pool = len(pool.starts) - 1
     at = 0
-    for i in range(len(indices)):
-        begin(state, key, indices[i])
+    for i in range(len(draws.indices)):
+        begin(state, draws.key, draws.indices[i])
         row = below(state, n_pool)
-        out_boxes[i] = pool.boxes[row]
+        out.boxes[i] = pool.boxes[row]
         first = at
-        at = _add_new(pool.terms[pool.starts[row] : pool.starts[row + 1]], marks, i + 1, out, at, first + most)
+        words = pool.terms[pool.starts[row] : pool.starts[row + 1]]
+        at = _add_new(words, marks, i + 1, out.terms, at, first + most)
         wanted = 0 if at - first >= least else counts[i]
         tries = 0
         while at - first < wanted and tries < 4 * most:  # a small pool may not have that many words
             row = below(state, n_pool)
             words = pool.terms[pool.starts[row] : pool.starts[row + 1]]
-            at = _add_new(words, marks, i + 1, out, at, first + wanted)
+            at = _add_new(words, marks, i + 1, out.terms, at, first + wanted)
             tries += 1
-        out_starts[i + 1] = at
+        out.starts[i + 1] = at
 
 
-def from_texts(source: Any, workload: Workload) -> Texts:
-    """The corpus of a messages table: `text` or `tokens`, and a place. Bad rows raise."""
+def text_corpus(source: Any, workload: Workload) -> TextCorpus:
+    """The corpus of a messages table with a column `text` or `tokens`, and places. Bad rows raise InvalidInput."""
     table = as_arrow(source)
     if not {"text", "tokens"} & set(table.column_names):
         raise InvalidInput("messages to draw from need a column 'text' or 'tokens'")
@@ -126,4 +126,9 @@ def from_texts(source: Any, workload: Workload) -> Texts:
     boxes = boxes_of(table, workload.geometry, faults)
     tokens = message_tokens(table, Analyser(), faults)
     faults.settle(table)
-    return Texts(tokens, boxes, workload.seed)
+    return TextCorpus(tokens, boxes, workload.seed)
+
+
+def corpus_for(workload: Workload, source: Any = None) -> Corpus:
+    """The corpus of a messages table, or a synthetic corpus if there is no table."""
+    return SyntheticCorpus(workload) if source is None else text_corpus(source, workload)

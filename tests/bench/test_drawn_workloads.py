@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.bench.workloads.corpus import Drawn, MadeUp, message_group
-from nearcast.bench.workloads.draws import draw_table, stream_key, units, whole_numbers
+from nearcast.bench.workloads.corpus import DrawnItems, SyntheticCorpus, message_group
 from nearcast.bench.workloads.places import ranges_around
+from nearcast.bench.workloads.random_numbers import DrawNumbers, draw_table, stream_key, units, whole_numbers
 from nearcast.bench.workloads.subscriptions import (
     draw_subscriptions,
     message_batch,
@@ -18,7 +18,7 @@ from nearcast.bench.workloads.subscriptions import (
     source_numbers,
     subscription_chunks,
 )
-from nearcast.bench.workloads.words import spelled, word_model
+from nearcast.bench.workloads.words import spell_words, word_model
 from nearcast.bench.workloads.workload import GROUPS, PRESETS, Workload, find_workload, workload_of
 from nearcast.errors import InvalidInput
 
@@ -28,21 +28,21 @@ SMALL = Workload(
 )
 
 
-def drawn_equal(first: Drawn, second: Drawn) -> bool:
+def drawn_equal(first: DrawnItems, second: DrawnItems) -> bool:
     return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
 
 
-def part(drawn: Drawn, i: int) -> np.ndarray:
+def part(drawn: DrawnItems, i: int) -> np.ndarray:
     return drawn.terms[drawn.starts[i] : drawn.starts[i + 1]]
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
     first, again, other = (
-        draw_subscriptions(MadeUp(workload), workload, 0, N) for workload in (SMALL, SMALL, SMALL.but(seed=2))
+        draw_subscriptions(SyntheticCorpus(workload), workload, 0, N) for workload in (SMALL, SMALL, SMALL.but(seed=2))
     )
     assert drawn_equal(first, again)
     assert not drawn_equal(first, other)
-    messages = [message_group(MadeUp(SMALL), SMALL, "long-range") for _ in range(2)]
+    messages = [message_group(SyntheticCorpus(SMALL), SMALL, "long-range") for _ in range(2)]
     assert drawn_equal(*messages)
 
 
@@ -50,14 +50,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others():
 @settings(max_examples=8, deadline=None)
 def test_chunks_do_not_change_what_is_drawn(chunk):
     workload = SMALL.but(subscriptions=60, identical_share=0.2)
-    whole = draw_subscriptions(MadeUp(workload), workload, 0, 60)
-    chunks = [drawn for _, drawn in subscription_chunks(MadeUp(workload), workload, chunk)]
+    whole = draw_subscriptions(SyntheticCorpus(workload), workload, 0, 60)
+    chunks = [drawn for _, drawn in subscription_chunks(SyntheticCorpus(workload), workload, chunk)]
     assert np.array_equal(np.concatenate([made.terms for made in chunks]), whole.terms)
     assert np.array_equal(np.concatenate([made.boxes for made in chunks]), whole.boxes)
 
 
 def test_messages_by_number_are_those_of_the_whole_group():
-    corpus = MadeUp(SMALL)
+    corpus = SyntheticCorpus(SMALL)
     whole = message_group(corpus, SMALL, "short-range")
     some = message_group(corpus, SMALL, "short-range", np.array([7, 3]))
     assert sorted(part(some, 1)) == sorted(part(whole, 3))
@@ -67,7 +67,7 @@ def test_messages_by_number_are_those_of_the_whole_group():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_boxes_have_the_promised_share_of_the_space_and_lie_within_it(preset):
     workload = SMALL.but(space=PRESETS[preset].parameters()["space"], box_share=PRESETS[preset].box_share)
-    boxes = draw_subscriptions(MadeUp(workload), workload, 0, N).boxes
+    boxes = draw_subscriptions(SyntheticCorpus(workload), workload, 0, N).boxes
     xmin, ymin, xmax, ymax = workload.geometry.bounds
     shares = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) / ((xmax - xmin) * (ymax - ymin))
     low, high = workload.box_share
@@ -82,14 +82,14 @@ def test_boxes_have_the_promised_share_of_the_space_and_lie_within_it(preset):
 @settings(max_examples=60, deadline=None)
 def test_a_box_of_any_share_holds_its_point_and_fits_the_space(x, y, share, number):
     bounds = np.array([0.0, 0.0, 1.0, 1.0])
-    numbers = (stream_key(1, "boxes"), np.array([number]))
-    box = ranges_around(bounds, np.array([[x, y, x, y]]), (share, share), numbers)[0]
+    draws = DrawNumbers(stream_key(1, "boxes"), np.array([number]))
+    box = ranges_around(bounds, np.array([[x, y, x, y]]), (share, share), draws)[0]
     assert 0 <= box[0] <= x <= box[2] <= 1 and 0 <= box[1] <= y <= box[3] <= 1
     assert (box[2] - box[0]) * (box[3] - box[1]) == pytest.approx(share, rel=1e-3, abs=1e-12)
 
 
 def test_subscriptions_have_as_many_tokens_as_promised_each_number_alike_often():
-    drawn = draw_subscriptions(MadeUp(SMALL), SMALL, 0, N)
+    drawn = draw_subscriptions(SyntheticCorpus(SMALL), SMALL, 0, N)
     counts = np.diff(drawn.starts)
     assert set(counts) == {1, 2, 3, 4, 5}
     assert np.bincount(counts)[1:].min() > 0.7 * N / 5
@@ -98,7 +98,7 @@ def test_subscriptions_have_as_many_tokens_as_promised_each_number_alike_often()
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_messages_of_a_group_have_its_length_and_its_kind_of_place(group):
-    drawn = message_group(MadeUp(SMALL), SMALL, group)
+    drawn = message_group(SyntheticCorpus(SMALL), SMALL, group)
     counts, lengths = np.diff(drawn.starts), SMALL.short if group.startswith("short") else SMALL.long
     assert lengths[0] <= counts.min() and counts.max() <= lengths[1]
     assert all(len(set(part(drawn, i))) == counts[i] for i in range(drawn.size))
@@ -108,7 +108,7 @@ def test_messages_of_a_group_have_its_length_and_its_kind_of_place(group):
 
 def test_every_subscription_holds_on_its_source_message():
     workload = SMALL.but(hot_share=0.3, world_share=0.1, tiny_share=0.2, identical_share=0.1)
-    corpus = MadeUp(workload)
+    corpus = SyntheticCorpus(workload)
     sources, drawn = (
         corpus.sources(source_numbers(workload, 0, N)),
         draw_subscriptions(corpus, workload, 0, N),
@@ -123,7 +123,7 @@ def lift_within_topics(topic_share: float) -> float:
     workload = SMALL.but(topic_share=topic_share)
     topics = word_model(workload.words, workload.seed).topic_words
     n = 4 * N
-    drawn = MadeUp(workload).messages("lift", np.arange(n), (10, 10))
+    drawn = SyntheticCorpus(workload).messages("lift", np.arange(n), (10, 10))
     has = np.zeros((n, workload.vocabulary), bool)
     has[np.repeat(np.arange(n), 10), drawn.terms] = True
     pairs = [(a, b) for topic in topics for a in topic[:3] for b in topic[:3] if a < b]
@@ -140,7 +140,7 @@ def test_words_of_one_topic_occur_together_more_often_than_by_chance():
 
 def test_places_crowd_in_clusters():
     def busiest_tenth(workload: Workload) -> float:
-        boxes = MadeUp(workload).sources(np.arange(2_000)).boxes
+        boxes = SyntheticCorpus(workload).sources(np.arange(2_000)).boxes
         cells = np.bincount((boxes[:, 0] * 9.999).astype(int) * 10 + (boxes[:, 1] * 9.999).astype(int), minlength=100)
         return float(np.sort(cells)[-10:].sum() / 2_000)
 
@@ -151,21 +151,21 @@ def test_places_crowd_in_clusters():
 
 def test_word_frequencies_fall_as_zipf_says():
     workload = SMALL.but(topic_share=0.0, zipf=1.0)
-    counts = np.bincount(MadeUp(workload).sources(np.arange(N)).terms, minlength=2_000)
+    counts = np.bincount(SyntheticCorpus(workload).sources(np.arange(N)).terms, minlength=2_000)
     assert counts[0] > counts[5] > counts[50] > 0
     assert counts[:20].sum() > 5 * counts[1_000:1_020].sum()
 
 
-def test_shares_of_hot_whole_tiny_and_identical_subscriptions_are_as_told():
+def test_shares_of_hot_whole_tiny_and_identical_subscriptions_are_those_of_the_workload():
     workload = SMALL.but(world_share=0.2, tiny_share=0.3, identical_share=0.0)
-    drawn = draw_subscriptions(MadeUp(workload), workload, 0, N)
+    drawn = draw_subscriptions(SyntheticCorpus(workload), workload, 0, N)
     assert np.mean((drawn.boxes == [0, 0, 1, 1]).all(axis=1)) == pytest.approx(0.2, abs=0.08)
     assert np.mean((drawn.boxes[:, :2] == drawn.boxes[:, 2:]).all(axis=1)) == pytest.approx(0.3, abs=0.09)
     copies = SMALL.but(identical_share=0.25)
-    boxes = draw_subscriptions(MadeUp(copies), copies, 0, N).boxes
+    boxes = draw_subscriptions(SyntheticCorpus(copies), copies, 0, N).boxes
     assert np.mean((boxes == boxes[0]).all(axis=1)) == pytest.approx(0.25, abs=0.09)
     plain, hot = (
-        draw_subscriptions(MadeUp(workload), workload, 0, N).terms.mean()
+        draw_subscriptions(SyntheticCorpus(workload), workload, 0, N).terms.mean()
         for workload in (SMALL, SMALL.but(hot_share=1.0))
     )
     assert hot < plain / 2
@@ -173,16 +173,16 @@ def test_shares_of_hot_whole_tiny_and_identical_subscriptions_are_as_told():
 
 def test_a_vocabulary_too_small_for_long_messages_shortens_them():
     workload = Workload(vocabulary=10, topics=1, words_per_topic=3, zipf=5.0, messages=20)
-    drawn = message_group(MadeUp(workload), workload, "long-point")
+    drawn = message_group(SyntheticCorpus(workload), workload, "long-point")
     assert set(np.diff(drawn.starts)) == {5}
     assert all(len(set(part(drawn, i))) == 5 for i in range(drawn.size))
 
 
 def test_spelled_words_are_short_and_all_different():
-    words = spelled(10_500)
+    words = spell_words(10_500)
     assert len(words) == len(set(words.to_pylist())) == 10_500
     assert {len(word) for word in words.to_pylist()} == {2, 4, 6}
-    assert len(spelled(0)) == 0
+    assert len(spell_words(0)) == 0
 
 
 def test_tables_draw_by_their_weights():
@@ -196,9 +196,9 @@ def test_tables_draw_by_their_weights():
 
 def test_nothing_drawn_is_an_empty_batch():
     empty = SMALL.but(subscriptions=0, messages=0)
-    drawn = draw_subscriptions(MadeUp(empty), empty, 0, 0)
+    drawn = draw_subscriptions(SyntheticCorpus(empty), empty, 0, 0)
     assert row_batch(drawn).size == 0
-    assert message_batch(message_group(MadeUp(empty), empty, "long-range")).size == 0
+    assert message_batch(message_group(SyntheticCorpus(empty), empty, "long-range")).size == 0
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,11 @@ import pytest
 
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.reports.figures import figures
-from nearcast.bench.reports.results import Result
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.runner import Settings, filled_store, run_case, steps_of
-from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.runs.case import Settings, filled_store
+from nearcast.bench.runs.results import Result
+from nearcast.bench.runs.run_case import run_case, steps_of
+from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.subscriptions import draw_subscriptions, source_numbers
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
@@ -34,13 +35,13 @@ METHODS = ["brute", "ap-tree f=4 theta_p=3", "keyword-first"]
 
 
 def places(workload: Workload) -> np.ndarray:
-    return draw_subscriptions(MadeUp(workload), workload, 0, workload.subscriptions).boxes
+    return draw_subscriptions(SyntheticCorpus(workload), workload, 0, workload.subscriptions).boxes
 
 
 def test_what_is_not_built_is_inserted_in_batches_and_all_agree_afterwards():
-    told = []
-    case = run_case(METHODS, TOY, QUICK, tell=told.append)
-    assert len(told) == steps_of(METHODS, TOY, QUICK)
+    steps = []
+    case = run_case(METHODS, TOY, QUICK, on_step=steps.append)
+    assert len(steps) == steps_of(METHODS, TOY, QUICK)
     assert [record["method"] for record in case["arrivals"]] == METHODS
     for record in case["arrivals"]:
         assert sum(record["rows"]) == N - round(0.2 * N) and len(record["insert_cpu_s"]) == len(record["rows"])
@@ -53,9 +54,9 @@ def test_what_is_not_built_is_inserted_in_batches_and_all_agree_afterwards():
 
 
 def test_a_method_is_built_without_what_comes_later():
-    store = filled_store(MadeUp(TOY), TOY)
+    store = filled_store(SyntheticCorpus(TOY), TOY)
     assert store.live == TOY.n_built == round(0.2 * N)
-    assert store.frequencies.sum() < draw_subscriptions(MadeUp(TOY), TOY, 0, N).starts[-1] * 0.3
+    assert store.frequencies.sum() < draw_subscriptions(SyntheticCorpus(TOY), TOY, 0, N).starts[-1] * 0.3
     assert TOY.but(built_share=0.0).n_built == 1 and TOY.but(subscriptions=0).n_built == 0
 
 
@@ -80,7 +81,7 @@ def test_only_the_share_that_wanders_is_drawn_anew_and_copies_stay_copies():
     workload = TOY.but(drift_share=1.0, identical_share=0.3)
     boxes = places(workload)
     assert len(np.unique(boxes[source_numbers(workload, 0, N) == 0], axis=0)) == 1
-    one_by_one = [draw_subscriptions(MadeUp(workload), workload, k, k + 1).boxes[0] for k in range(20)]
+    one_by_one = [draw_subscriptions(SyntheticCorpus(workload), workload, k, k + 1).boxes[0] for k in range(20)]
     assert np.array_equal(boxes[:20], one_by_one)
 
 
