@@ -62,12 +62,12 @@ def test_every_method_has_a_whole_header(name: str) -> None:
     assert set(header) == set(HEADER_FIELDS) and all(header.values())
     assert (
         REGISTRY[name].paper in ("baseline", "nearcast")
-        or (REPOSITORY / f"docs/papers/{REGISTRY[name].paper}.md").exists()
+        or (REPOSITORY / f"docs/measurements/papers/{REGISTRY[name].paper}.md").exists()
     )
 
 
 def test_the_methods_page_is_current() -> None:
-    assert (REPOSITORY / "docs/methods.md").read_text() == methods_markdown(), "run `make docs`"
+    assert (REPOSITORY / "docs/reference/methods.md").read_text() == methods_markdown(), "run `make docs`"
 
 
 def test_public_names_exist_and_are_all() -> None:
