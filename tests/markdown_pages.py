@@ -26,16 +26,11 @@ class Block(NamedTuple):
 def blocks(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order."""
     text = page.read_text()
-    found = list(_FENCE.finditer(text))
     made = []
-    for this, after in zip(found, [*found[1:], None], strict=True):
-        is_output = (
-            this[1] == "python"
-            and after is not None
-            and after[1] == "text"
-            and not text[this.end() : after.start()].strip()
-        )
-        made.append(Block(this[1], this[2], after[2] if is_output and after is not None else None))
+    for found in _FENCE.finditer(text):
+        after = _FENCE.match(text, found.end() + 2) if text[found.end() :].startswith("\n\n") else None
+        is_output = found[1] == "python" and after is not None and after[1] == "text"
+        made.append(Block(found[1], found[2], after[2] if after is not None and is_output else None))
     return made
 
 
