@@ -114,7 +114,7 @@ def test_a_method_that_loses_an_insert_among_messages_is_found():
                 ["keyword-first", "lossy"], workload, Settings(rounds=1, budget_s=5.0, singles=0, updates=0, mixed=200)
             )
     finally:
-        del REGISTRY["lossy"]
+        del REGISTRY["match", "lossy"]
 
 
 def test_a_run_measures_updates_among_messages_of_every_group_but_not_for_brute():

@@ -54,7 +54,7 @@ def wrong_method():
             return Hits(hits.rows[:-1], starts), work
 
     yield Forgetful.name
-    del REGISTRY[Forgetful.name]
+    del REGISTRY["match", Forgetful.name]
 
 
 def test_a_run_measures_every_method_on_every_group():
@@ -94,7 +94,7 @@ def test_a_method_that_is_wrong_only_after_updates_is_found_too():
         with pytest.raises(Disagreement, match="after 50 updates"):
             run_case(["brute", "leaky"], TOY, QUICK)
     finally:
-        del REGISTRY["leaky"]
+        del REGISTRY["match", "leaky"]
 
 
 def test_the_difference_names_what_is_missing_extra_and_repeated():
@@ -221,7 +221,7 @@ def test_a_slow_method_gets_fewer_messages_and_the_others_are_timed_on_those_too
     try:
         slow, fast = run_case(["slow", "keyword-first"], workload, settings)["groups"]["short-point"]
     finally:
-        del REGISTRY["slow"]
+        del REGISTRY["match", "slow"]
     assert 1 <= slow["messages"] < fast["messages"] <= 40
     assert list(slow["rounds_cpu_s"]) == [str(slow["messages"])]
     assert list(fast["rounds_cpu_s"]) == [str(slow["messages"]), str(fast["messages"])]

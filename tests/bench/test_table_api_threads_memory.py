@@ -25,7 +25,7 @@ from nearcast.bench.runs.threads import TIMES_THE_MESSAGES
 from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import Index
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import Found
 
 TOY = Workload(
@@ -132,13 +132,13 @@ def test_throughput_is_measured_for_each_number_of_threads():
 
 def test_threads_get_the_batch_cut_and_the_first_messages_are_the_groups_own(monkeypatch):
     seen = []
-    right = Matcher.match
+    right = SubscriptionSet.match
 
     def noted(self, messages, threads=1):
         seen.append((messages, threads, len(self.store.live_rows())))
         return right(self, messages, threads)
 
-    monkeypatch.setattr(Matcher, "match", noted)
+    monkeypatch.setattr(SubscriptionSet, "match", noted)
     run_case(["keyword-first"], TOY.but(groups=["short-point"]), BY_THREADS)
     own = runner.message_batch(runner.message_group(SyntheticCorpus(TOY), TOY, "short-point"))
     batch = next(messages for messages, threads, _ in seen if threads == 2)
@@ -147,13 +147,13 @@ def test_threads_get_the_batch_cut_and_the_first_messages_are_the_groups_own(mon
 
 
 def test_threads_that_change_what_is_found_end_the_run(monkeypatch):
-    right = Matcher.match
+    right = SubscriptionSet.match
 
     def forgetful(self, messages, threads=1):
         found = right(self, messages, threads)
         return found if threads == 1 else Found(found.ids, np.zeros_like(found.starts))
 
-    monkeypatch.setattr(Matcher, "match", forgetful)
+    monkeypatch.setattr(SubscriptionSet, "match", forgetful)
     with pytest.raises(Disagreement, match="'brute' on toy, short-point finds other subscriptions with 2 threads"):
         run_case(["brute"], TOY, BY_THREADS)
 

@@ -36,7 +36,7 @@ def picky():
             self.made_with.append(level)
 
     yield Picky
-    del REGISTRY["picky"]
+    del REGISTRY["match", "picky"]
 
 
 def test_a_text_is_a_name_and_values_of_their_types():

@@ -17,7 +17,7 @@ from nearcast.bench.workloads.text_corpus import TextCorpus, text_corpus
 from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import build_index
 from nearcast.errors import InvalidInput
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 
 SMALL = Workload(
     subscriptions=400, messages=12, vocabulary=300, topics=10, words_per_topic=20, clusters=3, long=(20, 40)
@@ -25,7 +25,7 @@ SMALL = Workload(
 
 
 def direct_pairs(corpus, workload, group):
-    matcher = Matcher("brute", workload.geometry)
+    matcher = SubscriptionSet("brute", workload.geometry)
     matcher.insert(row_batch(draw_subscriptions(corpus, workload, 0, workload.subscriptions)))
     found = matcher.match(message_batch(message_group(corpus, workload, group)))
     return list(zip(np.repeat(np.arange(workload.messages), np.diff(found.starts)), found.ids, strict=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
@@ -12,10 +12,14 @@ from rich.text import Text
 from nearcast.cli.console import progress, show, write_page
 from nearcast.cli.options import Json
 
+if TYPE_CHECKING:
+    from nearcast.matching.checks import CheckRun
+
 FAILED = 1
 
 
 class Outcome(NamedTuple):
+    kind: str
     """The outcome of one check."""
 
     check: str
@@ -62,10 +66,10 @@ def _list(as_json: bool) -> None:
 
 def _check(name: str, as_json: bool) -> None:
     outcomes = _outcomes(name, as_json)
-    table = Table("check", "", "why")
+    table = Table("kind", "check", "", "why")
     for outcome in outcomes:
         verdict = Text("passed", "green") if outcome.passed else Text("FAILED", "bold red")
-        table.add_row(sentence(outcome.check), verdict, Text(outcome.reason or ""))
+        table.add_row(outcome.kind, sentence(outcome.check), verdict, Text(outcome.reason or ""))
     show([outcome._asdict() for outcome in outcomes], as_json, table)
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(FAILED)
@@ -73,27 +77,28 @@ def _check(name: str, as_json: bool) -> None:
 
 def _outcomes(name: str, quiet: bool) -> list[Outcome]:
     from nearcast.engine.catalogue import methods as known
-    from nearcast.matching.checks import checks_of, gaps_of
+    from nearcast.matching.checks import checks_of
 
     known()  # also registers the methods of other packages
-    checks, gaps = checks_of(name), gaps_of(name)
+    checks = checks_of(name)
     outcomes = []
     with progress(quiet) as shown:
         task = shown.add_task("checking", total=len(checks))
-        for check, run in checks.items():
-            shown.update(task, description=sentence(check))
-            outcomes.append(_outcome(check, run(), gaps.get(check)))
+        for each in checks:
+            shown.update(task, description=sentence(each.check))
+            outcomes.append(_outcome(each, each.run()))
             shown.advance(task)
     return outcomes
 
 
-def _outcome(check: str, failure: str | None, gap: str | None) -> Outcome:
+def _outcome(run: CheckRun, failure: str | None) -> Outcome:
     """The outcome of a check. A known gap must fail; a known gap that passes is out of date."""
+    kind, check, gap = run.kind, run.check, run.known_gap
     if gap is None:
-        return Outcome(check, failure is None, failure)
+        return Outcome(kind, check, failure is None, failure)
     if failure is None:
-        return Outcome(check, False, f"the check passes now: remove it from known_gaps ('{gap}')")
-    return Outcome(check, True, f"known gap: {gap}")
+        return Outcome(kind, check, False, f"the check passes now: remove it from known_gaps ('{gap}')")
+    return Outcome(kind, check, True, f"known gap: {gap}")
 
 
 def sentence(check: str) -> str:

@@ -103,7 +103,7 @@ def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     for row in rejects.to_pylist():
         faults.add(row["row"], row["column"], row["reason"])
     columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]
-    rejects = faults.settle(table)
+    rejects = faults.raise_or_reject(table)
     good = faults.good_rows
     accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=table_schema(rules.columns))
     return _validated(accepted, good, (ids, ~ids_faults.is_bad), rejects)

@@ -48,7 +48,9 @@ SERVED_KINDS = ("match", "rank")
 
 def served_dialect(dialect: Dialect) -> Dialect:
     """The dialect restricted to the served kinds; bad rows are skipped."""
-    return dialect._replace(on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if kind in dialect.kinds))
+    return dialect._replace(
+        on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if dialect.kinds is None or kind in dialect.kinds)
+    )
 
 
 class MessageColumns(NamedTuple):
@@ -73,7 +75,7 @@ def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool 
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
     expires = times_of(table, "expires", faults) if reads_expires else np.full(table.num_rows, NO_TIME)
-    rejects = faults.settle(table)
+    rejects = faults.raise_or_reject(table)
     return MessageColumns(ids, has_id, boxes, times, expires, tokens, faults.good_rows, rejects)
 
 
@@ -103,7 +105,7 @@ def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) 
     columns["k"] = None if k is None else cast(k, pa.int32(), "k", faults, "is no whole number")
     expires = times_of(table, "expires", faults)
     columns["expires"] = pa.array(expires, mask=expires == NO_TIME).cast(TIMESTAMP)
-    faults.settle(table)
+    faults.raise_or_reject(table)
     fields = [_cast_or_null(columns[field.name], field.type, table.num_rows) for field in SUBSCRIPTIONS_SCHEMA]
     return pa.table(fields, SUBSCRIPTIONS_SCHEMA)
 

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.bundle import read_bundle, write_bundle
-from nearcast.matching.rank_rows import NO_WEIGHT
-from nearcast.matching.row_keeper import part_of
+from nearcast.matching.row_params import DEFAULT_WEIGHT
+from nearcast.matching.subscription_set import part_of
 from nearcast.tables import read_weights
 from nearcast.tables.columns import strings_of, tokens_of
 from nearcast.tables.faults import Faults
@@ -34,7 +34,7 @@ class Weights(NamedTuple):
 
     @property
     def largest(self) -> float:
-        return float(self.by_term.max()) if len(self.by_term) else NO_WEIGHT
+        return float(self.by_term.max()) if len(self.by_term) else DEFAULT_WEIGHT
 
     def of_terms(self, vocabulary: Vocabulary) -> np.ndarray:
         """float64[n]: the weight of each term of another vocabulary."""

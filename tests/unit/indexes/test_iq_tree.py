@@ -27,18 +27,18 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from quad_steps import CHANGES, MESSAGES
 
 SETTINGS = ["iq-tree horizon=1", "iq-tree horizon=60 depth=4", "iq-tree horizon=1000 depth=5"]
 UNIT = np.array(EVERYWHERE)
 
 
-def tree_of(matcher: Matcher) -> CellTree:
+def tree_of(matcher: SubscriptionSet) -> CellTree:
     return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound_cells(tree_of(matcher), matcher.store, rows)
@@ -67,7 +67,7 @@ def test_what_comes_and_goes_leaves_no_list_and_no_node_behind() -> None:
     expect_sound_method(matcher)
 
 
-def copies_of(matcher: Matcher, subscription: int) -> list[tuple[int, int, int]]:
+def copies_of(matcher: SubscriptionSet, subscription: int) -> list[tuple[int, int, int]]:
     return cover_by_hand(tree_of(matcher), matcher.store, subscription)
 
 

@@ -29,19 +29,19 @@ from nearcast.matching.checks.cases import (
     point,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from quad_soundness import expect_sound as expect_sound_quadtree
 from trie_soundness import expect_sound_trie
 
 EVERY_STRATEGY = [f"lfilter way={strategy} gap=2 tau_num=2" for strategy in (*STRATEGIES, "cost")]
 
 
-def method_of(matcher: Matcher) -> LFilter:
+def method_of(matcher: SubscriptionSet) -> LFilter:
     assert isinstance(matcher.method, LFilter)
     return matcher.method
 
 
-def expect_sound(matcher: Matcher) -> None:
+def expect_sound(matcher: SubscriptionSet) -> None:
     """Both structures are, and the quadtree's lists are in the order of the trie: by number, and so by rarest term."""
     method, store = method_of(matcher), matcher.store
     rows = store.live_rows()
@@ -109,7 +109,7 @@ def test_lists_that_are_cut_leave_less_to_verify_than_either_structure_alone() -
     assert seen["lists"] < 0.5 * min(seen["trie"], seen["cells"])
 
 
-def strategies_of(matcher: Matcher, messages: list[Message]) -> list[int]:
+def strategies_of(matcher: SubscriptionSet, messages: list[Message]) -> list[int]:
     """How many messages take each strategy."""
     before = method_of(matcher).choices.copy()
     answers(matcher, messages)
@@ -196,4 +196,4 @@ def test_what_terms_cost_is_learned_again_when_rows_have_changed() -> None:
 @pytest.mark.parametrize("options", [{"way": "both"}, {"gap": 0}, {"tau_num": 0}, {"copies": 0}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        Matcher("lfilter", empty("brute").space, options)
+        SubscriptionSet("lfilter", empty("brute").space, options)

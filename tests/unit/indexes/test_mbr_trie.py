@@ -27,19 +27,19 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.trie.nodes import GAP, N_FREE, RENUMBERED, ROOT, USED
 from trie_soundness import expect_sound_trie
 
 GAPS = ["mbr-trie gap=1", "mbr-trie gap=2", "mbr-trie gap=5", "mbr-trie"]
 
 
-def trie_of(matcher: Matcher) -> MbrTrie:
+def trie_of(matcher: SubscriptionSet) -> MbrTrie:
     assert isinstance(matcher.method, MbrTrie)
     return matcher.method
 
 
-def expect_sound(matcher: Matcher) -> None:
+def expect_sound(matcher: SubscriptionSet) -> None:
     store = matcher.store
     rows = store.live_rows()
     expect_sound_trie(trie_of(matcher).structure, store, rows[store.arrays.n_terms[rows] > 0])
@@ -88,7 +88,7 @@ def test_gaps_that_are_used_up_are_made_anew_and_the_order_stays(method: str) ->
     assert trie_of(matcher).structure.arrays.head[RENUMBERED] > 0
 
 
-def numbers_of(matcher: Matcher) -> dict[int, int]:
+def numbers_of(matcher: SubscriptionSet) -> dict[int, int]:
     """The rows in the order of their numbers."""
     a = trie_of(matcher).structure.arrays
     rows = np.flatnonzero(a.leaves >= 0)
@@ -177,7 +177,7 @@ def test_nodes_that_do_not_overlap_are_not_reached() -> None:
 @pytest.mark.parametrize("options", [{"probe": "both"}, {"gap": 0}, {"gap": 1.5}, {"gap": True}, {"gap": 1 << 40}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        Matcher("mbr-trie", empty("brute").space, options)
+        SubscriptionSet("mbr-trie", empty("brute").space, options)
 
 
 def test_numbers_are_a_gap_apart_after_a_build() -> None:

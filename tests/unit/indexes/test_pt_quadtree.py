@@ -28,8 +28,8 @@ from nearcast.matching.checks.cases import (
     rows_of,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
 from nearcast.matching.store import RowStore
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.quadtree.nodes import NONE, ROOT
 from nearcast.structures.quadtree.pivots import covers
 from nearcast.structures.quadtree.search import visited_nodes
@@ -45,11 +45,11 @@ DEEP = [
 ]
 
 
-def tree_of(matcher: Matcher) -> PivotalQuadtree:
+def tree_of(matcher: SubscriptionSet) -> PivotalQuadtree:
     return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound(tree_of(matcher), matcher.store, rows, {row: row for row in rows})

@@ -22,7 +22,7 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.rtree.nodes import ROOT
 from nearcast.structures.rtree.term_search import counted_terms, visited_nodes
 from nearcast.structures.rtree.term_sets import EVERY_TERM, TermRows
@@ -85,11 +85,11 @@ def test_a_tree_grows_from_nothing_and_shrinks_to_nothing(method: str) -> None:
     assert heights >= {0, 1, 2}
 
 
-def tree_method(matcher: Matcher):  # type: ignore[no-untyped-def]
+def tree_method(matcher: SubscriptionSet):  # type: ignore[no-untyped-def]
     return matcher.method
 
 
-def visited(matcher: Matcher, message: Message) -> list[int]:
+def visited(matcher: SubscriptionSet, message: Message) -> list[int]:
     """The nodes that `rt-tree` or `rt+-tree` visits."""
     method, batch = tree_method(matcher), batch_of([message])
     chosen = getattr(method, "chosen", EVERY_TERM)
@@ -102,7 +102,7 @@ def visited(matcher: Matcher, message: Message) -> list[int]:
     return visited_nodes(method.tree.arrays, table, view, batch.boxes[0], known, marks).tolist()
 
 
-def visited_by_definition(matcher: Matcher, message: Message) -> set[int]:
+def visited_by_definition(matcher: SubscriptionSet, message: Message) -> set[int]:
     """The root, and what overlaps, stands with a token of the message, and has a parent that is visited."""
     method = tree_method(matcher)
     tree, chosen = method.tree.arrays, getattr(method, "chosen", None)

@@ -10,21 +10,20 @@ import numpy as np
 from nearcast.bench.workloads.expressions import has_expressions
 from nearcast.bench.workloads.random_numbers import stream_key, units
 from nearcast.bench.workloads.workload import Workload
-from nearcast.errors import InvalidInput
-from nearcast.matching.method import REGISTRY, Method
-from nearcast.matching.rank_method import RANK_REGISTRY, make_rank_method
-from nearcast.matching.rank_rows import RankRows
+from nearcast.matching.method import Method
+from nearcast.matching.method import method_names as registered_names
+from nearcast.matching.row_params import RankParams
 from nearcast.matching.store import RowStore
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.matching.verify import owners_sorted, verified
-from nearcast.model import Hits, MessageBatch, Work
+from nearcast.model import Hits, MessageBatch, RowBatch, Work
 
 Factory = Callable[[Variant], Method]
 
 
 def method_names(kind: str = "match") -> list[str]:
     """Every registered method of a kind except `auto`, which delegates to one of the others."""
-    return sorted(name for name in (RANK_REGISTRY if kind == "rank" else REGISTRY) if name != "auto")
+    return [name for name in registered_names(kind) if name != "auto"]
 
 
 def known_methods(methods: Sequence[str], kind: str = "match") -> list[Variant]:
@@ -40,29 +39,17 @@ def method_factory(store: RowStore, workload: Workload) -> Factory:
     """A function that makes empty methods over the store. Unknown names, options and values raise."""
     if has_expressions(workload):
         return lambda variant: cast(Method, VerifiedMethod(variant.make(store, workload.geometry)))
-    if workload.kind == "match":
-        return lambda variant: variant.make(store, workload.geometry)
-    params = rank_rows(store, workload)
-
-    def make(variant: Variant) -> Method:
-        try:
-            made = make_rank_method(variant.name, store, params, workload.geometry, variant.options)
-        except TypeError as error:
-            if not variant.options:
-                raise
-            raise InvalidInput(f"'{variant.label}' has an option of the wrong type: {error}") from None
-        return cast(Method, made)  # the runs call both kinds alike and ignore the scores
-
-    return make
+    if workload.kind == "rank":
+        store.params = rank_params(store, workload)
+    return lambda variant: variant.make(store, workload.geometry)
 
 
-def rank_rows(store: RowStore, workload: Workload) -> RankRows:
+def rank_params(store: RowStore, workload: Workload) -> RankParams:
     """Rank parameters of the stored rows: alpha and threshold drawn, a term's weight ln(1 + rows / rows with it)."""
-    frequencies = np.maximum(store.frequencies, 1)
-    params = RankRows(np.log1p(store.live / frequencies))
+    params = RankParams(np.log1p(store.live / np.maximum(store.frequencies, 1)))
     rows = store.live_rows()
-    drawn = [_uniform(workload, name, rows) for name in ("alpha", "threshold")]
-    params.put(store, rows, *drawn)
+    drawn = {name: _uniform(workload, name, rows) for name in ("alpha", "threshold")}
+    params.put(store, rows, RowBatch.empty()._replace(params=drawn))
     return params
 
 
@@ -90,5 +77,5 @@ class VerifiedMethod:
         """The sorted numbers of subscriptions. Nodes and candidates are counted by the method."""
         store = self.method.store
         hits, work = self.method.match(messages)
-        ids, starts = owners_sorted(store, verified(store, messages, hits), True)
-        return Hits(ids.astype(np.int32), starts), work._replace(matches=len(ids))
+        found = owners_sorted(store, verified(store, messages, hits), True)
+        return Hits(found.ids.astype(np.int32), found.starts), work._replace(matches=len(found.ids))

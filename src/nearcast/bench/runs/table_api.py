@@ -90,7 +90,8 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
 def _ids_of(index: Index, messages: MessageBatch, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
     """The hits as subscription ids: each once, without those that NOT excludes."""
     store = index.matcher.store
-    return owners_sorted(store, verified(store, messages, hits), store.live > len(index))
+    found = owners_sorted(store, verified(store, messages, hits), store.live > len(index))
+    return found.ids, found.starts
 
 
 def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:

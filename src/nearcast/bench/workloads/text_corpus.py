@@ -125,7 +125,7 @@ def text_corpus(source: Any, workload: Workload) -> TextCorpus:
     faults = Faults(table.num_rows, "raise")
     boxes = boxes_of(table, workload.geometry, faults)
     tokens = message_tokens(table, Analyser(), faults)
-    faults.settle(table)
+    faults.raise_or_reject(table)
     return TextCorpus(tokens, boxes, workload.seed)
 
 

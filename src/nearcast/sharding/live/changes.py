@@ -101,7 +101,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     except InvalidInput as error:
         return _no_changes(file_reject(name, error.reason, error.column))
     _check_inserts(table, is_insert, dialect, faults)
-    rejects = with_source(faults.settle(table), name)
+    rejects = with_source(faults.raise_or_reject(table), name)
     good = faults.good_rows
     good = good[np.argsort(order[good], kind="stable")]
     last = _last_of_each(ids[good])

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
-from nearcast.matching.rank_method import BEST_RANK_METHOD
+from nearcast.model import RANK
 from nearcast.sharding.live.changes import DELTA_METHOD, Changes
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
 from nearcast.sharding.sharded_index import OpenCache
@@ -128,5 +128,5 @@ def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -
         indexes.append(build_index(plain, DELTA_METHOD, space=space, analyser=dialect.analyser))
     if ranked.num_rows:
         known = weights().of_ranked(ranked)
-        indexes.append(build_index(ranked, BEST_RANK_METHOD, known, space, analyser=dialect.analyser))
+        indexes.append(build_index(ranked, RANK.default_method, known, space, analyser=dialect.analyser))
     return indexes

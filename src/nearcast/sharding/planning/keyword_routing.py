@@ -9,7 +9,7 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.matching.score import SLACK, combined, word_share
-from nearcast.model import MessageBatch, RankBatch
+from nearcast.model import MessageBatch, RowBatch
 from nearcast.sharding.planning.costs import MATCH_NS, RANKED_NS
 from nearcast.sharding.routing.rank_routes import RankParams, file_ranked_rows, read_rank_params
 
@@ -38,13 +38,13 @@ class KeywordTrials(NamedTuple):
 
 
 def route_keywords(
-    ranks: RankBatch, weights: np.ndarray, hashes: np.ndarray, messages: MessageBatch, scale: float
+    ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray, messages: MessageBatch, scale: float
 ) -> RoutedKeywords:
     """The keywords of the sample. `weights` and `hashes` are by term; a row stands for `scale` rows."""
-    rows, terms = file_ranked_rows(ranks, weights, np.arange(len(weights))).by_keyword
+    rows, terms = file_ranked_rows(ranked, weights, np.arange(len(weights))).by_keyword
     keywords, of_keyword, n_rows = np.unique(terms, return_inverse=True, return_counts=True)
     starts, found = _messages_with(keywords, messages, len(weights))
-    trials = KeywordTrials(read_rank_params(ranks), weights, messages.terms, messages.term_starts, starts, found)
+    trials = KeywordTrials(read_rank_params(ranked), weights, messages.terms, messages.term_starts, starts, found)
     n_matches = np.zeros(len(keywords))
     expect_matches(trials, rows, of_keyword, n_matches)
     return RoutedKeywords(hashes[keywords], n_rows, scale * (RANKED_NS * n_rows + MATCH_NS * n_matches), starts, found)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of, take
 from nearcast.geo.space import Space
-from nearcast.matching.matcher import Matcher
-from nearcast.model import NO_TIME, MessageBatch, RankBatch, RowBatch
+from nearcast.matching.subscription_set import SubscriptionSet
+from nearcast.model import NO_TIME, RANK, MessageBatch, RowBatch
 from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.costs import message_costs
 from nearcast.sharding.planning.keyword_routing import RoutedKeywords, route_keywords
@@ -57,33 +57,33 @@ def read_sample(
     vocabulary = Vocabulary()
     skipping = served_dialect(dialect)
     read = read_subscriptions(_ranked_as_matching(subscriptions), vocabulary, skipping)
-    ranks, weights_by_term = _ranked(subscriptions, vocabulary, skipping, weights)
-    rows = _without_needless_terms(read.rows, ranks, weights_by_term)
-    matcher = Matcher("pyramid", dialect.space)
-    matcher.insert(rows, read.regions)
+    ranked, weights_by_term = _ranked(subscriptions, vocabulary, skipping, weights)
+    rows = _without_needless_terms(read.rows(), ranked, weights_by_term)
+    live = SubscriptionSet("pyramid", dialect.space)
+    live.insert(rows, read.regions)
     if messages is None:
-        batch = _stand_ins(read.rows, dialect.space)
+        batch = _stand_ins(read.rows(), dialect.space)
     else:
         batch = read_messages(messages, vocabulary, skipping)[0]
-    found = matcher.match(batch)
+    found = live.match(batch)
     match_rows = _any_row_of(rows.owner_ids, found.ids)
-    keywords = route_keywords(ranks, weights_by_term, hashes_of_terms(vocabulary), batch, scale)
+    keywords = route_keywords(ranked, weights_by_term, hashes_of_terms(vocabulary), batch, scale)
     return WorkloadSample(rows, batch, vocabulary, match_rows, found.starts, scale, keywords)
 
 
 def _ranked(
     subscriptions: pa.Table, vocabulary: Vocabulary, dialect: Dialect, weights: Weights | None
-) -> tuple[RankBatch, np.ndarray]:
+) -> tuple[RowBatch, np.ndarray]:
     """(the ranked subscriptions, the weight of each term)."""
     has_ranked = ranked_rows(subscriptions).num_rows > 0
     read = read_subscriptions(subscriptions if has_ranked else subscriptions.slice(0, 0), vocabulary, dialect)
     n_terms = len(vocabulary)
-    return read.ranks, idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
+    return read.rows(RANK), idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
 
 
-def _without_needless_terms(rows: RowBatch, ranks: RankBatch, weights: np.ndarray) -> RowBatch:
+def _without_needless_terms(rows: RowBatch, ranked: RowBatch, weights: np.ndarray) -> RowBatch:
     """The rows without the terms of ranked subscriptions that need no terms within their boxes."""
-    needless = np.sort(ranks.rows.owner_ids[required_keywords(ranks, weights, 1.0).states == ALWAYS])
+    needless = np.sort(ranked.owner_ids[required_keywords(ranked, weights, 1.0).states == ALWAYS])
     n_terms = np.diff(rows.term_starts)
     is_needless = np.isin(rows.owner_ids, needless)
     terms = rows.terms[~np.repeat(is_needless, n_terms)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.matching.score import SLACK, combined
-from nearcast.model import RankBatch
+from nearcast.model import RowBatch
 from nearcast.sharding.routing.areas import NO_KEY
 
 UNREACHABLE, BY_KEYWORD, ALWAYS = 0, 1, 2
@@ -29,8 +29,8 @@ class RankParams(NamedTuple):
     starts: np.ndarray  # int64[n+1]
 
 
-def read_rank_params(ranks: RankBatch) -> RankParams:
-    return RankParams(ranks.alphas, ranks.thresholds, ranks.rows.terms, ranks.rows.term_starts)
+def read_rank_params(ranked: RowBatch) -> RankParams:
+    return RankParams(ranked.params["alpha"], ranked.params["threshold"], ranked.terms, ranked.term_starts)
 
 
 class RequiredKeywords(NamedTuple):
@@ -40,10 +40,10 @@ class RequiredKeywords(NamedTuple):
     is_key: np.ndarray  # bool[len(terms)]  the keywords of rows that are BY_KEYWORD
 
 
-def required_keywords(ranks: RankBatch, weights: np.ndarray, place: float) -> RequiredKeywords:
+def required_keywords(ranked: RowBatch, weights: np.ndarray, place: float) -> RequiredKeywords:
     """The keywords for messages with this place score: 1 (the largest) inside the box, 0 outside."""
-    found = RequiredKeywords(np.empty(ranks.size, np.uint8), np.zeros(len(ranks.rows.terms), np.bool_))
-    find_required_keywords(read_rank_params(ranks), weights, place, found)
+    found = RequiredKeywords(np.empty(ranked.size, np.uint8), np.zeros(len(ranked.terms), np.bool_))
+    find_required_keywords(read_rank_params(ranked), weights, place, found)
     return found
 
 
@@ -78,11 +78,11 @@ class Filing(NamedTuple):
     everywhere: np.ndarray  # rows int64[k]
 
 
-def file_ranked_rows(ranks: RankBatch, weights: np.ndarray, hashes: np.ndarray) -> Filing:
+def file_ranked_rows(ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray) -> Filing:
     """Decide for each row where it is filed. `weights` and `hashes` are by term."""
-    within, outside = required_keywords(ranks, weights, 1.0), required_keywords(ranks, weights, 0.0)
-    keys = hashes[ranks.rows.terms]
-    row_of = np.repeat(np.arange(ranks.size), np.diff(ranks.rows.term_starts))
+    within, outside = required_keywords(ranked, weights, 1.0), required_keywords(ranked, weights, 0.0)
+    keys = hashes[ranked.terms]
+    row_of = np.repeat(np.arange(ranked.size), np.diff(ranked.term_starts))
     # Rows that only messages inside the box can match are filed by place, and by keyword if one is needed there.
     inside = within.is_key & (outside.states == UNREACHABLE)[row_of]
     plain = np.flatnonzero((within.states == ALWAYS) & (outside.states != ALWAYS))

@@ -18,7 +18,7 @@ from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
-from nearcast.model import RankBatch, RowBatch
+from nearcast.model import RANK, RowBatch
 from nearcast.sharding.normalise import read_message_columns, served_dialect
 from nearcast.sharding.routing.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
 from nearcast.sharding.routing.keyword_shards import are_keywords, file_by_keyword
@@ -133,31 +133,32 @@ class Router:
         """
         vocabulary = Vocabulary()
         read = read_subscriptions(subscriptions, vocabulary, served_dialect(self._dialect)._replace(on_bad=on_bad))
-        owners, triples = read.rows.owner_ids, self.assign_read(read.rows, vocabulary)
-        if read.ranks.size:
+        plain, ranked = read.rows(), read.rows(RANK)
+        owners, triples = plain.owner_ids, self.assign_read(plain, vocabulary)
+        if ranked.size:
             n_terms = len(vocabulary)
             by_term = idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
-            ranked = self.assign_ranked(read.ranks, by_term, vocabulary) + np.array([len(owners), 0, 0])
-            owners = np.concatenate([owners, read.ranks.rows.owner_ids])
-            triples = np.concatenate([triples, ranked])
+            more = self.assign_ranked(ranked, by_term, vocabulary) + np.array([len(owners), 0, 0])
+            owners = np.concatenate([owners, ranked.owner_ids])
+            triples = np.concatenate([triples, more])
         positions = _positions(subscriptions.num_rows, read.rejects, read.ids, owners)
         rows, shards = _distinct_pairs(positions[triples[:, 0]], triples[:, 1])
-        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), read.ranks.size, read.rejects)
+        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), ranked.size, read.rejects)
 
     def assign_read(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[k,3]: (row, shard, key or NO_KEY) of rows whose terms are the vocabulary's."""
         keys = self.keys_of(rows, vocabulary)
         return np.asarray(assign_rows(self.areas, self.placements.arrays, Rows(_plain(rows.boxes, np.float64), keys)))
 
-    def assign_ranked(self, ranks: RankBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+    def assign_ranked(self, ranked: RowBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """The same for ranked rows; `weights` are by term."""
         if self.n_shards == 1:
-            return _triples(np.arange(ranks.size), 0, NO_KEY)
-        by_place, by_keyword, everywhere = file_ranked_rows(ranks, weights, hashes_of_terms(vocabulary))
-        boxes = _plain(ranks.rows.boxes[by_place[0]], np.float64)
+            return _triples(np.arange(ranked.size), 0, NO_KEY)
+        by_place, by_keyword, everywhere = file_ranked_rows(ranked, weights, hashes_of_terms(vocabulary))
+        boxes = _plain(ranked.boxes[by_place[0]], np.float64)
         placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
         placed[:, 0] = by_place[0][placed[:, 0]]
-        owners = ranks.rows.owner_ids[by_keyword[0]]
+        owners = ranked.owner_ids[by_keyword[0]]
         keywords = self.assign_by_keyword(by_keyword[0], owners, by_keyword[1])
         shards = np.tile(np.arange(self.n_shards), len(everywhere))
         return np.concatenate([placed, keywords, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])

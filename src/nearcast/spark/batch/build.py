@@ -23,7 +23,6 @@ from nearcast.geo.space import Space
 from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.ingest.row_groups import sampled_rows
 from nearcast.matching.method import find_method
-from nearcast.matching.rank_method import find_rank_method
 from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import shard_lists
@@ -75,7 +74,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     """
     if shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
-    find_method(method)
+    find_method("match", method)
     dialect = served_dialect(Dialect(analyser or Analyser(), Space.of(space)))
     given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
@@ -123,7 +122,7 @@ def _route(job: BuildJob, task: int) -> Iterator[ArrowPayload]:
     part = job.source.read(task)
     assigned = shard_router(unfinished).assign(part.table, weights=index_weights(unfinished))
     if assigned.n_ranked:
-        find_rank_method(job.settings.method)  # raises an error that names the methods which can rank
+        find_method("rank", job.settings.method)  # raises an error that names the methods which can rank
     return _payloads(job.n_shards, part, assigned)
 
 

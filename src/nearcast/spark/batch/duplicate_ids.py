@@ -71,7 +71,7 @@ class Source(NamedTuple):
                 faults.add(row, "id", duplicate_id_reason(ids[row]))
         first = sum(_n_rows(before) for before in self.tasks[:task])
         good = faults.good_rows
-        rejects = _number_rows(faults.settle(table), np.arange(table.num_rows) + first)
+        rejects = _number_rows(faults.raise_or_reject(table), np.arange(table.num_rows) + first)
         return TablePart(table.take(pa.array(good)) if len(duplicates) else table, good + first, rejects)
 
     def _duplicate_rows(self, task: int) -> np.ndarray:

@@ -70,7 +70,7 @@ def _counts(read: Subscriptions, table: pa.Table, vocabulary: Vocabulary, task: 
     first tokens of plain rows, then those of expressions and regions, then those of ranked rows only.
     """
     terms = np.arange(len(vocabulary))
-    rows = read.rows
+    rows = read.rows()
     n_plain = rows.size - int(np.count_nonzero(np.isin(rows.owner_ids, _rich_ids(read, table))))
     after_plain = rows.terms[: rows.term_starts[n_plain]].max(initial=-1) + 1
     after_rich = max(rows.terms.max(initial=-1), rows.not_terms.max(initial=-1), after_plain - 1) + 1

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.errors import InvalidInput, UnsupportedKind
+from nearcast.errors import InvalidInput
 from nearcast.ingest.broker_values import decode_values
 from nearcast.ingest.parquet_writers import UniqueParquetFile
-from nearcast.matching.rank_method import find_rank_method
+from nearcast.matching.method import kinds_of
 from nearcast.sharding.live.delta import is_among, open_delta
 from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.normalise import (
@@ -100,11 +100,7 @@ def dialect_of(base: ShardedIndex) -> Dialect:
 
 def served_kinds(method: str) -> tuple[str, ...]:
     """The kinds that a stream over this method serves. Compaction must be able to build them."""
-    try:
-        find_rank_method(method)
-    except UnsupportedKind:
-        return tuple(kind for kind in SERVED_KINDS if kind != "rank")
-    return SERVED_KINDS
+    return tuple(kind for kind in SERVED_KINDS if kind in kinds_of(method))
 
 
 def _sorted(pairs: pa.Table) -> pa.Table:
