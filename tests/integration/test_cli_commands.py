@@ -157,17 +157,17 @@ from nearcast.engine.warm_up import warm_up
 from nearcast.matching.checks import run_checks
 from nearcast.tables import as_arrow, write_table
 
-for part in ("arrays", "geo", "text", "tables", "matching", "indexes", "storage", "engine"):
+for part in ("arrays", "geo", "text", "tables", "matching", "structures", "indexes", "storage", "engine"):
     package = importlib.import_module(f"nearcast.{part}")
     for module in pkgutil.walk_packages(package.__path__, f"nearcast.{part}."):
         importlib.import_module(module.name)
 modules = [(name, module) for name, module in sorted(sys.modules.items()) if name.startswith("nearcast.")]
-kernels = {f"{name}.{key}": held for name, module in modules for key, held in vars(module).items()
-           if hasattr(held, "nopython_signatures")}
+kernels = {f"{name}.{key}": kernel for name, module in modules for key, kernel in vars(module).items()
+           if hasattr(kernel, "nopython_signatures")}
 assert len(kernels) > 40, len(kernels)
 
 def compiled():
-    return {name: set(map(str, held.stats.cache_misses)) for name, held in kernels.items()}
+    return {name: set(map(str, kernel.stats.cache_misses)) for name, kernel in kernels.items()}
 
 list(warm_up())
 before = compiled()

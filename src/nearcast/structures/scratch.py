@@ -1,7 +1,7 @@
 """A pool of working memory, so that threads which match at the same time do not share arrays.
 
 `match` may run on several threads. Each call borrows one scratch object and gives it back; the pool makes a new object
-when all others are in use. So it holds as many as threads ever worked at once.
+when all others are in use. So there are as many objects as threads ever matched at once.
 """
 
 from __future__ import annotations

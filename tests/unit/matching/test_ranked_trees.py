@@ -183,10 +183,8 @@ def test_far_terms_are_listed_at_the_root_and_near_ones_where_the_style_says(met
 
 
 def test_bounds_by_missed_terms_fall_from_all_words_to_none() -> None:
-    subscriptions = [
-        ranked(1, [0, 1, 3], (0.0, 0.0, 1.0, 1.0), 0.5, 0.5),
-        ranked(2, [0], (0.0, 0.0, 1.0, 1.0), 0.25, 0.75),
-    ]
+    box = (0.0, 0.0, 1.0, 1.0)
+    subscriptions = [ranked(1, [0, 1, 3], box, 0.5, 0.5), ranked(2, [0], box, 0.25, 0.75)]
     bounds = tree_of(built_ranked("rt++-tree", subscriptions)).annotations.arrays.bounds[ROOT]
     # The weights are 1, 3 and 2: without the heaviest a half is left, without two a sixth.
     assert bounds[MISSED:LIGHTEST] == pytest.approx([0.25, -0.25, 1 / 12, -5 / 12, 0.0, -0.5])

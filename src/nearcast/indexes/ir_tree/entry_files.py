@@ -115,7 +115,7 @@ def _file_entries(tree, table, size, rows, node, first):
 
 @kernel
 def _follow(tree, table, size, rows, move, k):
-    """Move the bits of entries that went to a sibling. A node that was merged has given up slot k of its parent."""
+    """Move the bits of entries that moved to a sibling. A node that was merged has given up slot k of its parent."""
     source, target = move.source, move.target
     parent, is_merged = np.int64(tree.parents[target]), tree.counts[source] == 0
     for j in range(move.first, tree.counts[target]):

@@ -72,8 +72,8 @@ def new_scratch(term_starts, marks):
 
 @kernel
 def _with_buffer_room(scratch, room):
-    lists, places, counts, work, marks, picks, unverified = scratch
-    return Scratch(lists, places, counts, work, marks, with_room(picks, 0, room), with_room(unverified, 0, room))
+    picks, unverified = with_room(scratch.picks, 0, room), with_room(scratch.unverified, 0, room)
+    return Scratch(scratch.lists, scratch.places, scratch.counts, scratch.work, scratch.marks, picks, unverified)
 
 
 @kernel

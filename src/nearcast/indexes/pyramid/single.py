@@ -19,7 +19,7 @@ from nearcast.structures.postings import PostingArrays
 from nearcast.structures.row_pointers import FIRST_OWN, store_arrays
 
 # Positions after the store's arrays: the marks of both parts, the arrays of the young part, the arrays that
-# `_match_short` works with (the first three and the last two are those of a Scratch), and the arrays of each run.
+# `_match_short` works with (a Scratch, the message, and its results), and the arrays of each run.
 _BIT_MARKS, _BYTE_MARKS, _YOUNG = range(FIRST_OWN, FIRST_OWN + 3)
 _SHORT = _YOUNG + len(PostingArrays._fields)
 _LISTS, _PLACES, _COUNTS, _NUMBERS, _BOX, _PICKS, _UNVERIFIED, _ROWS, _IDS, _RUNS = range(_SHORT, _SHORT + 10)

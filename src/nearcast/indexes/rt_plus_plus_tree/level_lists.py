@@ -105,7 +105,7 @@ def _unfile(tree, lists, view, row, node):
 
 @kernel
 def _follow(tree, lists, view, marks, move):
-    """Move entries that went to a sibling; return the lists.
+    """Move entries that moved to a sibling; return the lists.
 
     In a leaf this goes row by row. In other nodes it goes list by list, with all rows of a list that moved at once: a
     search for each row would take the square of the length of the list.

@@ -125,7 +125,7 @@ def _leave(tree, ranked, notes, row, terms, node):
 
 @kernel
 def _follow(tree, ranked, notes, marks, move):
-    """Move the annotations of entries that went to a sibling; return the annotations."""
+    """Move the annotations of entries that moved to a sibling; return the annotations."""
     source, target = move.source, move.target
     level = tree.levels[target]
     for k in range(move.first, tree.counts[target]):

@@ -104,7 +104,7 @@ def _leave(table, size, node, terms):
 
 @kernel
 def _follow(tree, table, size, view, move):
-    """Move the counts of entries that went to a sibling; return the table and its size."""
+    """Move the counts of entries that moved to a sibling; return the table and its size."""
     source, target = move.source, move.target
     for k in range(move.first, tree.counts[target]):
         below = rows_below(tree, tree.slots[target, k], tree.levels[target])
