@@ -44,7 +44,9 @@ X, Y = (axis.ravel() for axis in np.meshgrid(np.arange(-42.5, 43, 3.0), np.arang
 
 @BUDGET
 @given(stars(), st.integers(-9, 9).map(lambda tens: 180 + 10 * tens), st.sampled_from([-360, 0]), st.booleans())
-def test_moving_a_polygon_over_the_antimeridian_moves_the_places_in_it(ring: Ring, shift: int, turn: int, jumps: bool) -> None:
+def test_moving_a_polygon_over_the_antimeridian_moves_the_places_in_it(
+    ring: Ring, shift: int, turn: int, jumps: bool
+) -> None:
     flat = shapely.Polygon(ring) if len(ring) >= 3 else shapely.Polygon()
     assume(flat.is_valid and flat.area > 0)
     moved = [(x + shift + turn, y) for x, y in ring]
