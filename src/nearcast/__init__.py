@@ -4,9 +4,8 @@
                                +-->  engine/  --indexes/-->  candidates  --matching/-->  matches
     place --geo/---------------+
 
-Subscribers say what (a boolean expression over words) and where (a region); publishers post texts at places; nearcast
-finds every subscription that a message concerns. Importing compiles nothing: names are loaded when they are first
-used.
+A subscription is a boolean expression over words and a region. A message is a text and a place. nearcast finds all
+subscriptions that match a message. Importing nearcast compiles nothing; each public name is loaded on first use.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "Analyser": "nearcast.text.analyser",
     "Engine": "nearcast.engine.engine",
     "Index": "nearcast.engine.index",
@@ -41,13 +40,13 @@ _HOMES = {
     "open_index": "nearcast.engine.index",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'nearcast' has no attribute '{name}'")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,17 +1,17 @@
-"""What can go wrong, by name. Every error of nearcast's own derives from NearcastError."""
+"""The exceptions of nearcast, all derived from NearcastError."""
 
 from __future__ import annotations
 
 
 class NearcastError(Exception):
-    """The base of all errors that nearcast raises on purpose."""
+    """The base class of all exceptions that nearcast raises deliberately."""
 
 
 class InvalidInput(NearcastError, ValueError):
-    """A row of a table, or an argument, that cannot be accepted.
+    """A row of a table, or an argument, is not valid.
 
-    `row` is the position in the table given (None where the fault is not one row's), `column` the column's name, and
-    `reason` one sentence that says what is wrong and what would be right.
+    `row` is the position in the table (None if the error does not concern a single row), `column` the name of the
+    column, and `reason` a sentence with the value, the rule and the remedy.
     """
 
     def __init__(self, reason: str, *, row: int | None = None, column: str | None = None) -> None:
@@ -24,7 +24,7 @@ class InvalidInput(NearcastError, ValueError):
 
 
 class ExpressionError(InvalidInput):
-    """A boolean expression that cannot be read; `position` is the offending character, counted from 0."""
+    """A boolean expression cannot be parsed; `position` is the index of the wrong character, from 0."""
 
     def __init__(self, reason: str, expression: str, position: int) -> None:
         self.expression = expression
@@ -38,16 +38,16 @@ class UnknownMethod(NearcastError, LookupError):
 
 
 class UnsupportedKind(NearcastError, ValueError):
-    """The method chosen cannot serve this kind of subscription."""
+    """The chosen method does not support this kind of subscription."""
 
 
 class CorruptFile(NearcastError):
-    """A stored file is truncated, changed, or not what its manifest says. Nothing of it was used."""
+    """A stored file is truncated, modified, or differs from its manifest. None of it was used."""
 
 
 class ForeignVersion(NearcastError):
-    """A stored file was written by a version of the format, or of the analyser, that this version cannot read."""
+    """A stored file has a version of the format or of the analyser that this version of nearcast cannot read."""
 
 
 class MissingPart(NearcastError):
-    """Something outside of nearcast that it needs is not there; the text says what, and how to get it."""
+    """A dependency outside nearcast is missing; the message names it and says how to install it."""

@@ -1,4 +1,4 @@
-"""Twenty thousand updates, mixed: the small brother of tests/soak."""
+"""Twenty thousand mixed updates: a short version of tests/soak."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ UPDATES, N_IDS = (2_000, 2_500) if JIT_DISABLED else (20_000, 5_000)
 
 
 @pytest.mark.parametrize("method", ["pyramid", "pyramid crowded=8 young=500", "auto"])
-def test_answers_stay_exact_and_memory_is_used_again(method: str, tmp_path: Path) -> None:
+def test_answers_stay_exact_and_memory_is_reused(method: str, tmp_path: Path) -> None:
     soak(method, UPDATES, N_IDS, tmp_path, vocabulary=N_IDS // 10)

@@ -49,7 +49,7 @@ def drawn_message(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def drawn_world(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], random.Random]:
-    """A third of the thresholds are exactly the score of some message; some subscriptions are each other's twins."""
+    """A third of the thresholds are exactly the score of some message; some subscriptions are equal."""
     rng = random.Random(seed)
     messages = [drawn_message(rng, number) for number in rng.sample(range(1000), SIDE)]
     subscriptions = [drawn_subscription(rng, number) for number in rng.sample(range(-50, 50), SIDE)]

@@ -1,4 +1,4 @@
-"""A vocabulary is a dictionary: whatever is added, in whatever pieces, terms are those that a dict would give."""
+"""A vocabulary assigns the same terms as a dict, for any tokens added in any batches."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from nearcast.text.vocabulary import Vocabulary
 
 EXAMPLES = settings(max_examples=40 if JIT_DISABLED else 200, deadline=None)
 
-# Lengths around 4, 8 and 16 bytes, where the loads of the hash change, over two letters so that near twins meet
+# Lengths around 4, 8 and 16 bytes, where the loads of the hash change, over two letters so that similar tokens occur
 short = st.text("ab", max_size=18)
 tokens = short | st.text(max_size=6).map(lambda text: text.encode("utf-8", "ignore").decode())
 
 
 @EXAMPLES
 @given(st.lists(st.lists(tokens, max_size=40), max_size=6), st.lists(tokens, max_size=20))
-def test_a_vocabulary_is_a_dictionary(batches: list[list[str]], asked: list[str]) -> None:
+def test_a_vocabulary_is_a_dictionary(batches: list[list[str]], looked_up: list[str]) -> None:
     vocabulary = Vocabulary()
     terms: dict[str, int] = {}
     for batch in batches:
         added = vocabulary.add(pa.array(batch, pa.string()))
         assert added.tolist() == [terms.setdefault(token, len(terms)) for token in batch]
-    expected = [terms.get(token, -1) for token in asked]
-    assert vocabulary.lookup(pa.array(asked, pa.string())).tolist() == expected
-    assert [vocabulary.term(token) for token in asked] == expected
-    assert vocabulary.terms(asked).tolist() == sorted(set(expected) - {-1})
+    expected = [terms.get(token, -1) for token in looked_up]
+    assert vocabulary.lookup(pa.array(looked_up, pa.string())).tolist() == expected
+    assert [vocabulary.term(token) for token in looked_up] == expected
+    assert vocabulary.terms(looked_up).tolist() == sorted(set(expected) - {-1})
     assert vocabulary.tokens(np.arange(len(terms))).to_pylist() == list(terms)
     assert len(vocabulary) == len(terms)
 

@@ -1,4 +1,4 @@
-"""Circles: all points at most a radius away, in kilometres along great circles or in units of a plane."""
+"""Circles: all points within a radius of a centre, in great-circle kilometres or in units of a plane."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from nearcast.geo.region import HUGE, PLANE, Region, check_space
 from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
 
 PAD = 1e-12
-"""Boxes are this much wider than the circle, relative and in degrees (0.1 µm). The distance kernels err by
-less than 1e-13 degrees, and so do sums of coordinates: what is in the circle is in a box."""
+"""Boxes are wider than their circle by this share and by this many degrees (0.1 µm). Distances and sums of coordinates
+err by less than 1e-13 degrees, so every point of the circle is in a box."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class CircleRegion(Region):
 
 @kernel
 def circles_overlap(circles, numbers, boxes, planar, out):
-    """out[i]: is the box's nearest point within the radius? Each circle is x, y, radius."""
+    """Write whether circle numbers[i] overlaps boxes[i]. A row of `circles` is x, y, radius."""
     for i in range(len(numbers)):
         number = numbers[i]
         gap = point_box_distance(circles[number, 0], circles[number, 1], boxes, i, planar)
@@ -96,6 +96,9 @@ def _lonlat_boxes(x: float, y: float, radius: float) -> np.ndarray:
 
 
 def _longitude_reach(y: float, angle: float) -> float:
-    """Degrees to the meridians that touch a circle without a pole: sin(reach) = sin(angle) / cos(y)."""
+    """Degrees of longitude from the centre to the meridians that touch a circle: sin(reach) = sin(angle) / cos(y).
+
+    The circle must not contain a pole.
+    """
     slope = math.sin(math.radians(angle)) / math.sin(math.radians(90.0 - abs(y)))
     return 180.0 if slope >= 1.0 else math.degrees(math.asin(slope)) * (1.0 + PAD) + PAD

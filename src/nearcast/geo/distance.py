@@ -1,13 +1,13 @@
-"""Distances: kilometres along great circles of a sphere, or Euclid's in a plane.
+"""Distances: great-circle kilometres on a sphere, or Euclidean distances in a plane.
 
 On the sphere, with half differences a = |lon1 - lon2| / 2, b = |lat1 - lat2| / 2 and middle latitude m,
 
     sin(d/2)^2 = (sin b cos a)^2 + (cos m sin a)^2
     cos(d/2)^2 = (cos b cos a)^2 + (sin m sin a)^2
 
-Both are sums of squares, so d = 2 atan2(sin, cos) is good to 10 nm for neighbours and antipodes alike, where
-the usual haversine is off by 10 cm. Angles stay in degrees as long as possible: 180 and -180, or two
-longitudes at a pole, are then exactly 0 apart.
+Both are sums of squares, so d = 2 atan2(sin, cos) is accurate to 10 nm for near points and for antipodes; the usual
+haversine formula errs by 10 cm at antipodes. Angles stay in degrees as long as possible, so that the distance between
+longitudes 180 and -180, or between two longitudes at a pole, is exactly 0.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def sin_deg(angle):
 
 @kernel
 def cos_deg(angle):
-    """Exactly 0 at 90 degrees, where math.cos leaves 6e-17."""
+    """The cosine, exactly 0 at 90 degrees, where math.cos returns 6e-17."""
     return math.sin((90.0 - abs(angle)) * RADIANS)
 
 
@@ -51,10 +51,10 @@ def great_circle_km(x1, y1, x2, y2):
 
 @kernel
 def meridian_km(x, y, lon, ymin, ymax):
-    """Kilometres to the nearest point of the piece ymin..ymax of a meridian.
+    """Kilometres to the nearest point of the part ymin..ymax of a meridian.
 
-    Along the whole circle the nearest latitude is atan2(sin y, cos y cos dx), which for dx > 90 lies beyond a
-    pole; both ends are therefore tried and not just the nearer one.
+    The nearest latitude of the whole great circle is atan2(sin y, cos y cos dx). For dx > 90 it lies beyond a pole, so
+    both ends of the part are tried, not just the nearer one.
     """
     best = min(great_circle_km(x, y, lon, ymin), great_circle_km(x, y, lon, ymax))
     nearest = math.atan2(sin_deg(y), cos_deg(y) * math.cos((x - lon) * RADIANS)) / RADIANS
@@ -67,8 +67,8 @@ def meridian_km(x, y, lon, ymin, ymax):
 def point_box_km(x, y, boxes, i):
     """Kilometres to the nearest point of box i, 0 inside.
 
-    Among the box's longitudes the nearest point is due north or south. Elsewhere it is on one of the two
-    meridian sides: along a parallel the distance only grows with the difference in longitude.
+    For a point within the box's longitudes the nearest point is due north or south. Otherwise it is on the west or east
+    side: along a parallel the distance only grows with the difference in longitude.
     """
     xmin, ymin, xmax, ymax = boxes[i, 0], boxes[i, 1], boxes[i, 2], boxes[i, 3]
     if xmin == xmax and ymin == ymax:
@@ -100,7 +100,7 @@ def point_box_distance(x, y, boxes, i, planar):
 
 
 def box_distances(xs: np.ndarray, ys: np.ndarray, boxes: np.ndarray, planar: bool) -> np.ndarray:
-    """float64[n]: from point i to box i, in kilometres or units."""
+    """float64[n]: the distance from point i to box i, in kilometres or units of the plane."""
     out = np.empty(len(boxes), np.float64)
     _box_distances(xs, ys, boxes, planar, out)
     return out

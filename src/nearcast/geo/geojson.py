@@ -1,4 +1,4 @@
-"""Text to region: GeoJSON, circle(x, y, 2.5km), world."""
+"""The parser of regions: GeoJSON, circle(x, y, 2.5km), world."""
 
 from __future__ import annotations
 
@@ -12,10 +12,17 @@ import numpy as np
 import shapely
 
 from nearcast.errors import InvalidInput
+from nearcast.geo.antimeridian import (
+    crosses_antimeridian,
+    globe_polygon,
+    is_rectangle,
+    polygons_in,
+    repaired,
+    with_aliases,
+)
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.seam import globe_polygon, is_rectangle, polygons_in, repaired, takes_short_cut, with_twins
 from nearcast.geo.space import LONLAT, Space
 
 ACCEPTED = (
@@ -30,22 +37,22 @@ MAX_NESTING = 32
 
 
 def parse_region(given: str | Mapping[str, Any], space: Space) -> Region:
-    """The region of a text or a GeoJSON dict; InvalidInput says what is wrong and what is accepted."""
+    """The region of a text or a GeoJSON dict. Raises InvalidInput that names the mistake and the accepted forms."""
     if isinstance(given, Mapping):
         return _from_geojson(given, space)
     if not isinstance(given, str):
-        raise _refused(f"a region is text or a GeoJSON dict, not {type(given).__name__}")
+        raise _region_error(f"a region is text or a GeoJSON dict, not {type(given).__name__}")
     text = given.strip()
     if text.startswith("{"):
-        return _from_geojson(_loaded(text), space)
+        return _from_geojson(_load_json(text), space)
     if text.lower() == "world":
         return WORLD
     if text.lower().startswith("circle"):
         return _from_circle_text(text, space)
-    raise _refused("the region is empty" if not text else f"cannot read the region {_shown(text)}")
+    raise _region_error("the region is empty" if not text else f"cannot read the region {_shown(text)}")
 
 
-def _refused(reason: str) -> InvalidInput:
+def _region_error(reason: str) -> InvalidInput:
     return InvalidInput(f"{reason}; {ACCEPTED}", column="region")
 
 
@@ -54,44 +61,43 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _loaded(text: str) -> Mapping[str, Any]:
+def _load_json(text: str) -> Mapping[str, Any]:
     try:
         loaded: Mapping[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
-        raise _refused(f"the region is no valid JSON: {error.msg} at character {error.pos + 1}") from None
+        raise _region_error(f"the region is no valid JSON: {error.msg} at character {error.pos + 1}") from None
     except (RecursionError, ValueError):  # ValueError: an integer of more than 4,300 digits
-        raise _refused("the region's JSON is nested too deeply or holds too long a number") from None
+        raise _region_error("the region's JSON is nested too deeply or holds too long a number") from None
     return loaded
 
 
 def _from_circle_text(text: str, space: Space) -> CircleRegion:
     found = CIRCLE.fullmatch(text)
     if found is None:
-        raise _refused(f"cannot read the circle {_shown(text)}")
+        raise _region_error(f"cannot read the circle {_shown(text)}")
     x, y, radius = (float(number) for number in found.groups()[:3])
     unit = found.group(4).lower()
     if space.planar:
         if unit:
-            raise _refused(f"the space is a plane, so the radius is a plain number without {unit!r}")
+            raise _region_error(f"the space is a plane, so the radius is a plain number without {unit!r}")
         return CircleRegion(x, y, radius, planar=True)
     if unit not in ("km", "m"):
-        raise _refused(
+        raise _region_error(
             f"the radius needs km or m behind it, not {unit!r}" if unit else "the radius needs km or m behind it"
         )
     return CircleRegion(x, y, radius if unit == "km" else radius / 1000.0)
 
 
 def _from_geojson(geojson: Mapping[str, Any], space: Space) -> Region:
-    kind = geojson.get("type")
-    if kind == "Feature":
-        geometry = geojson.get("geometry")
-        if not isinstance(geometry, Mapping):
-            raise _refused("the Feature has no geometry")
-        return _from_geojson_geometry(geometry, space)
-    return _from_geojson_geometry(geojson, space)
+    if geojson.get("type") != "Feature":
+        return _from_geometry(geojson, space)
+    geometry = geojson.get("geometry")
+    if not isinstance(geometry, Mapping):
+        raise _region_error("the Feature has no geometry")
+    return _from_geometry(geometry, space)
 
 
-def _from_geojson_geometry(geojson: Mapping[str, Any], space: Space) -> Region:
+def _from_geometry(geojson: Mapping[str, Any], space: Space) -> Region:
     kind = geojson.get("type")
     if kind == "World":
         return WORLD
@@ -103,7 +109,7 @@ def _from_geojson_geometry(geojson: Mapping[str, Any], space: Space) -> Region:
         radius = geojson.get("radius")
         if isinstance(radius, bool) or not isinstance(radius, int | float):
             unit = "" if space.planar else " of kilometres"
-            raise _refused(f"the Circle's radius is a number{unit}, not {_shown(radius)}")
+            raise _region_error(f"the Circle's radius is a number{unit}, not {_shown(radius)}")
         return CircleRegion(x, y, _as_float(radius), space.planar)
     return _from_polygons(_polygon_rings(geojson), space)
 
@@ -111,9 +117,9 @@ def _from_geojson_geometry(geojson: Mapping[str, Any], space: Space) -> Region:
 def _position(geojson: Mapping[str, Any], kind: str) -> tuple[float, float]:
     values = geojson.get("coordinates")
     if not isinstance(values, list | tuple) or len(values) < 2:
-        raise _refused(f"the coordinates of a {kind} are [x, y], not {_shown(values)}")
+        raise _region_error(f"the coordinates of a {kind} are [x, y], not {_shown(values)}")
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values[:2]):
-        raise _refused(f"the coordinates of a {kind} are two numbers, not {_shown(values)}")
+        raise _region_error(f"the coordinates of a {kind} are two numbers, not {_shown(values)}")
     return _as_float(values[0]), _as_float(values[1])
 
 
@@ -130,18 +136,20 @@ def _polygon_rings(geojson: Mapping[str, Any], depth: int = 0) -> list[list[np.n
     if kind == "GeometryCollection":
         members = _items(geojson.get("geometries"), "GeometryCollection", "geometries")
         if depth == MAX_NESTING or not all(isinstance(member, Mapping) for member in members):
-            raise _refused("a GeometryCollection lists geometries, nested at most 32 deep")
+            raise _region_error("a GeometryCollection lists geometries, nested at most 32 deep")
         return [rings for member in members for rings in _polygon_rings(member, depth + 1)]
     if kind == "Polygon":
         return [_rings(geojson.get("coordinates"), kind)]
     if kind == "MultiPolygon":
         return [_rings(rings, kind) for rings in _items(geojson.get("coordinates"), kind, "polygons")]
-    raise _refused(f"the type {_shown(kind)} is no region" if kind is not None else "the region's JSON has no type")
+    raise _region_error(
+        f"the type {_shown(kind)} is no region" if kind is not None else "the region's JSON has no type"
+    )
 
 
 def _items(value: Any, kind: str, what: str) -> list[Any]:
     if not isinstance(value, list | tuple) or not value:
-        raise _refused(f"the {kind} has no {what}")
+        raise _region_error(f"the {kind} has no {what}")
     return list(value)
 
 
@@ -150,21 +158,21 @@ def _rings(value: Any, kind: str) -> list[np.ndarray]:
 
 
 def _ring(value: Any, kind: str) -> np.ndarray:
-    """float64[n,2], closed. A third coordinate (height) is left out."""
+    """float64[n,2]: the positions, closed. A third coordinate (height) is ignored."""
     positions = _items(value, kind, "coordinates")
     try:
         given = np.array([list(position)[:2] for position in positions])
     except (TypeError, ValueError, OverflowError):
         given = np.empty(0, object)
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iuf":
-        raise _refused(f"a ring of the {kind} is a list of [x, y], not {_shown(value)}")
+        raise _region_error(f"a ring of the {kind} is a list of [x, y], not {_shown(value)}")
     ring = given.astype(np.float64)
     if not np.isfinite(ring).all():
-        raise _refused(f"a ring of the {kind} has a coordinate that is NaN or infinite")
+        raise _region_error(f"a ring of the {kind} has a coordinate that is NaN or infinite")
     if (ring[0] != ring[-1]).any():
         ring = np.vstack([ring, ring[:1]])
     if len(ring) < 4:
-        raise _refused(f"a ring of the {kind} needs at least three corners; it has {len(ring) - 1}")
+        raise _region_error(f"a ring of the {kind} needs at least three corners; it has {len(ring) - 1}")
     return ring
 
 
@@ -182,7 +190,7 @@ def _from_polygons(polygons: list[list[np.ndarray]], space: Space) -> Region:
 
 
 def _as_box(ring: np.ndarray, space: Space) -> Region | None:
-    """A rectangle is tested faster as a box, and may then lack width or height."""
+    """The box of a rectangular ring, else None. Boxes are faster to test and may have no width or no height."""
     if not is_rectangle(ring):
         return None
     (xmin, ymin), (xmax, ymax) = ring.min(axis=0).tolist(), ring.max(axis=0).tolist()
@@ -191,6 +199,6 @@ def _as_box(ring: np.ndarray, space: Space) -> Region | None:
     if max(-xmin, xmax) > 180 or max(-ymin, ymax) > 90:
         return None
     flat = shapely.box(xmin, ymin, xmax, ymax)
-    if takes_short_cut(ring) or (flat.area > 0 and with_twins(flat) is not flat):
+    if crosses_antimeridian(ring) or (flat.area > 0 and with_aliases(flat) is not flat):
         return None
     return WORLD if (xmin, ymin, xmax, ymax) == LONLAT.bounds else BoxRegion(xmin, ymin, xmax, ymax)

@@ -1,9 +1,9 @@
-"""A hierarchy of grids: for each box one cell, for each place the few cells whose boxes may overlap it.
+"""A hierarchy of loose grids: assigns each box to one cell, and lists the few cells whose boxes may overlap a place.
 
 Level l divides the space into 2^l x 2^l cells. A box belongs to the finest level whose cells are at least as large as
-it is, and there to the cell of its lower left corner. So a box that overlaps a place starts in the place's own cells
-or in the row of cells just left of or below them: a point looks at 4 cells a level. No box is stored twice, hence no
-pair is seen twice.
+the box, and there to the cell of its lower left corner. If the box overlaps a place, this cell is one of the place's
+cells or one directly left of or below them: 4 cells per level for a point. Each box is in one cell only, so a search
+finds no pair twice.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from nearcast.arrays.intmap import ABSENT, IntMap, IntMapArrays, find, put_one
 from nearcast.arrays.jit import kernel
 
 FINEST = 16  # cells of 1/65,536 of the space: 600 m on the equator
-_MARGIN = 1.0 - 1e-6  # a box must be this much smaller than a cell, so that rounding cannot push it one cell further
+_MARGIN = 1.0 - 1e-6  # boxes are this much smaller than their cell, so that rounding cannot move them to the next
 
 
 class GridArrays(NamedTuple):
-    """`keys` and `values` are the hash table from a cell's key to its number; the rest by level or by cell number."""
+    """The grid as kernels read it. `keys` and `values` are the hash table from the key of a cell to its number."""
 
     keys: np.ndarray  # int64[capacity]
     values: np.ndarray  # int32[capacity]
     level_cells: np.ndarray  # int64[FINEST+1]  how many cells of each level have a number
     cell_levels: np.ndarray  # uint8[n_cells]
-    bounds: np.ndarray  # float64[4]  the space; what lies outside counts to the border cells
+    bounds: np.ndarray  # float64[4]  the space; boxes outside belong to the border cells
 
 
 class LooseGrid:
-    """Numbers cells as boxes arrive. A cell keeps its number when its last box goes."""
+    """Numbers the cells in order of first use. A cell keeps its number when its last box is removed."""
 
     def __init__(self, bounds: tuple[float, float, float, float]) -> None:
         self._table = IntMap()
@@ -53,7 +53,7 @@ class LooseGrid:
         return self._table.nbytes + int(self._level_cells.nbytes + self._cell_levels.nbytes)
 
     def cells(self, boxes: np.ndarray) -> np.ndarray:
-        """The cell number of each box; new cells get new numbers."""
+        """int32[n]: the cell number of each box; a new cell gets the next number."""
         keys = np.empty(len(boxes), np.int64)
         _keys(self._bounds, boxes, keys)
         self._table.reserve(self.n_cells + len(boxes))
@@ -86,7 +86,7 @@ def _keys(bounds, boxes, out):
 
 @kernel
 def level_of(bounds, box):
-    """The finest level whose cells are larger than the box; level 0 takes whatever is too large."""
+    """The finest level whose cells are larger than the box, or 0 for a box larger than all cells."""
     share = max((box[2] - box[0]) / (bounds[2] - bounds[0]), (box[3] - box[1]) / (bounds[3] - bounds[1]))
     level = 0
     side = 0.5
@@ -98,7 +98,7 @@ def level_of(bounds, box):
 
 @kernel
 def position(x, low, high, level):
-    """The column (or row) of a coordinate. Monotone in x, rounding included; clamped to the space."""
+    """The column (or row) of a coordinate, clamped to the space. Monotone in x, even after rounding."""
     n = 1 << level
     scaled = (x - low) / (high - low) * n
     return np.int64(min(max(scaled, 0.0), n - 1.0))
@@ -111,7 +111,7 @@ def cell_key(level, column, row):
 
 @kernel
 def _number(table, level_cells, cell_levels, n_cells, keys, out):
-    """Give each key's cell its number; return how many cells there are now."""
+    """Write the cell number of each key, with new numbers for new cells; return the number of cells."""
     for i in range(len(keys)):
         found = find(table, keys[i])
         if found == ABSENT:
@@ -127,7 +127,7 @@ def _number(table, level_cells, cell_levels, n_cells, keys, out):
 
 @kernel
 def cells_near(grid, box, out):
-    """Write the numbers of all cells whose boxes may overlap `box`; return (out, how many)."""
+    """Write the numbers of all cells whose boxes may overlap `box`; return (out, their number)."""
     n = 0
     for level in range(FINEST + 1):
         if grid.level_cells[level] == 0:
@@ -138,7 +138,7 @@ def cells_near(grid, box, out):
         high = position(box[3], grid.bounds[1], grid.bounds[3], level)
         wanted = (right - left + 1) * (high - low + 1)
         if wanted > len(grid.cell_levels):
-            # A wide place over fine cells: reading all cells' levels is cheaper than asking for each position.
+            # A large place over small cells: reading the levels of all cells is cheaper than a lookup per position.
             out = with_room(out, n, grid.level_cells[level])
             n = _cells_of_level(grid, level, out, n)
         else:

@@ -1,4 +1,4 @@
-"""Polygons, one or many. Edges are straight in the coordinates; borders, of holes too, belong to them."""
+"""Polygons and multipolygons. Edges are straight in the coordinates; all borders, also of holes, belong to the area."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 import shapely
 
 from nearcast.errors import InvalidInput
+from nearcast.geo.antimeridian import with_aliases
+from nearcast.geo.border_distance import border_km, border_segments
 from nearcast.geo.boxes import bounds_of, is_point
-from nearcast.geo.outline import outline_km, outline_pieces
 from nearcast.geo.region import Region, check_space
-from nearcast.geo.seam import with_twins
 from nearcast.geo.space import Space
 
 MAX_BOXES = 8
-"""A polygon of many islands gets at most this many boxes: each box is one more row in every index."""
+"""The most boxes of one polygon with many islands: each box is one more row in every index."""
 
-# One lock for all of GEOS: a run of the suite was aborted inside it when four threads shared polygons, though each was
-# prepared under a lock. We suppose that GEOS builds parts of an index when they are first needed, unguarded.
+# One lock for all calls of GEOS: a test run crashed inside GEOS when four threads shared polygons, although each
+# polygon was prepared under a lock. We assume that GEOS builds parts of its index on first use, without a lock.
 _geos_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
 class PolygonRegion(Region):
-    """A valid Polygon or MultiPolygon; in lon/lat within -180..180 and -90..90, see `parse_region`."""
+    """A valid Polygon or MultiPolygon. In lon/lat it is within -180..180 and -90..90; `parse_region` splits it."""
 
     geometry: shapely.Geometry
     planar: bool = False
@@ -43,27 +43,27 @@ class PolygonRegion(Region):
             raise InvalidInput("the polygon leaves -180..180, -90..90; parse_region splits it", column="region")
 
     @cached_property
-    def places(self) -> shapely.Geometry:
-        """What places are tested against: on the globe with twins of what touches 180 degrees or a pole."""
-        return self.geometry if self.planar else with_twins(self.geometry)
+    def tested_geometry(self) -> shapely.Geometry:
+        """The geometry that places are tested against: in lon/lat with aliases (see `with_aliases`)."""
+        return self.geometry if self.planar else with_aliases(self.geometry)
 
     @cached_property
-    def _pieces(self) -> np.ndarray:
-        return outline_pieces(self.geometry)
+    def _segments(self) -> np.ndarray:
+        return border_segments(self.geometry)
 
     def boxes(self, space: Space) -> np.ndarray:
         check_space(self.planar, space)
-        return covering_boxes(self.places)
+        return covering_boxes(self.tested_geometry)
 
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
-        return polygons_overlap(np.full(len(boxes), self.places, object), boxes)
+        return polygons_overlap(np.full(len(boxes), self.tested_geometry, object), boxes)
 
     def distance(self, x: float, y: float) -> float:
         if self.planar:
             return float(shapely.distance(self.geometry, shapely.Point(x, y)))
-        if shapely.intersects_xy(self.places, x, y):
+        if shapely.intersects_xy(self.tested_geometry, x, y):
             return 0.0
-        return float(outline_km(float(x), float(y), self._pieces))
+        return float(border_km(float(x), float(y), self._segments))
 
     def to_geojson(self) -> dict[str, Any]:
         mapping: dict[str, Any] = shapely.geometry.mapping(self.geometry)
@@ -82,9 +82,9 @@ def _as_lists(nested: Any) -> Any:
     return [_as_lists(item) for item in nested] if isinstance(nested, tuple) else nested
 
 
-def covering_boxes(places: shapely.Geometry) -> np.ndarray:
-    """float64[k,4], k <= MAX_BOXES: the parts' bounds, grouped at the widest gaps in x; no two share an x."""
-    bounds = shapely.bounds(shapely.get_parts(shapely.get_parts(places)))
+def covering_boxes(geometry: shapely.Geometry) -> np.ndarray:
+    """float64[k,4], k <= MAX_BOXES: the bounds of the parts, grouped at the widest gaps in x. Boxes share no x."""
+    bounds = shapely.bounds(shapely.get_parts(shapely.get_parts(geometry)))
     bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
     gaps = bounds[1:, 0] - np.maximum.accumulate(bounds[:-1, 2])
     widest = np.argsort(-gaps, kind="stable")[: MAX_BOXES - 1]
@@ -93,7 +93,7 @@ def covering_boxes(places: shapely.Geometry) -> np.ndarray:
 
 
 def polygons_overlap(geometries: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """bool[n]: does geometry i share a point with box i? Geometries are prepared (indexed) when first asked."""
+    """bool[n]: whether geometry i shares a point with box i. Prepares (indexes) each geometry on its first use."""
     out = np.zeros(len(boxes), np.bool_)
     points = is_point(boxes)
     ranges = ~points
@@ -106,7 +106,7 @@ def polygons_overlap(geometries: np.ndarray, boxes: np.ndarray) -> np.ndarray:
 
 
 def _range_geometries(boxes: np.ndarray) -> np.ndarray:
-    """Boxes as geometries; one without width or height becomes a line, for a polygon must have an area."""
+    """Boxes as geometries. A box without width or height becomes a line, since a polygon needs an area."""
     geometries = shapely.box(boxes[:, 0], boxes[:, 1], boxes[:, 2], boxes[:, 3])
     flat = (boxes[:, 0] == boxes[:, 2]) | (boxes[:, 1] == boxes[:, 3])
     geometries[flat] = shapely.linestrings(boxes[flat].reshape(-1, 2, 2))

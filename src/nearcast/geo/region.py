@@ -1,4 +1,4 @@
-"""What a region is, and the two whose boxes say it all: box and whole world."""
+"""The base class of regions, and the two regions that boxes describe exactly: a box and the whole world."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from nearcast.geo.distance import box_distances
 from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
 
 HUGE = float(np.finfo(np.float64).max)
-PLANE = Space(True, (0.0, 0.0, 1.0, 1.0))  # for checks that only ask whether the space is planar
+PLANE = Space(True, (0.0, 0.0, 1.0, 1.0))  # for checks that depend only on whether the space is planar
 
 
 class Region(ABC):
-    """Where a subscription listens. Borders belong to it.
+    """The area of a subscription, border included.
 
-    Indexes see `boxes`; whatever overlaps the region overlaps one of them. `overlaps` is the exact test, and
-    `is_box` says that the boxes are exact already.
+    Indexes store `boxes`: every place that overlaps the region overlaps one of them. `overlaps` is the exact test.
+    If `is_box`, the boxes are exact.
     """
 
     is_box = False
 
     @abstractmethod
     def boxes(self, space: Space) -> np.ndarray:
-        """float64[k,4]: boxes that together hold the region."""
+        """float64[k,4]: boxes that together cover the region."""
 
     @abstractmethod
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
-        """bool[n]: does the region share a point with each place?"""
+        """bool[n]: whether the region shares a point with each of the boxes."""
 
     @abstractmethod
     def distance(self, x: float, y: float) -> float:
-        """From the point to the region, 0 inside: kilometres in lon/lat, units in a plane."""
+        """The distance from the point to the region, 0 inside: kilometres in lon/lat, units in a plane."""
 
     @abstractmethod
     def to_geojson(self) -> dict[str, Any]:
-        """A form that `parse_region` reads back. Circle and World are not in the GeoJSON standard."""
+        """The region as a dict for `parse_region`. The types Circle and World are not in the GeoJSON standard."""
 
     @abstractmethod
     def describe(self) -> str:
-        """One short phrase."""
+        """A short phrase for messages, e.g. "2.5 km round 1, 2"."""
 
 
 def check_space(region_is_planar: bool, space: Space) -> None:
@@ -64,25 +64,25 @@ class BoxRegion(Region):
     is_box = True
 
     def __post_init__(self) -> None:
-        code = int(coordinate_faults(self._rows(), PLANE if self.planar else LONLAT)[0])
+        code = int(coordinate_faults(self._as_row(), PLANE if self.planar else LONLAT)[0])
         if code != FINE:
-            raise InvalidInput(fault_reason(code, self._rows()[0], planar=self.planar)[1], column="region")
+            raise InvalidInput(fault_reason(code, self._as_row()[0], planar=self.planar)[1], column="region")
 
-    def _rows(self) -> np.ndarray:
+    def _as_row(self) -> np.ndarray:
         return np.array([[self.xmin, self.ymin, self.xmax, self.ymax]], np.float64)
 
     def boxes(self, space: Space) -> np.ndarray:
         check_space(self.planar, space)
-        return self._rows()
+        return self._as_row()
 
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
-        return overlap_pairs(np.broadcast_to(self._rows(), (len(boxes), 4)).copy(), boxes)
+        return overlap_pairs(np.broadcast_to(self._as_row(), (len(boxes), 4)).copy(), boxes)
 
     def distance(self, x: float, y: float) -> float:
-        return float(box_distances(np.array([float(x)]), np.array([float(y)]), self._rows(), self.planar)[0])
+        return float(box_distances(np.array([float(x)]), np.array([float(y)]), self._as_row(), self.planar)[0])
 
     def to_geojson(self) -> dict[str, Any]:
-        x0, y0, x1, y1 = self._rows()[0].tolist()
+        x0, y0, x1, y1 = self._as_row()[0].tolist()
         if x0 == x1 and y0 == y1:
             return {"type": "Point", "coordinates": [x0, y0]}
         return {"type": "Polygon", "coordinates": [[[x0, y0], [x1, y0], [x1, y1], [x0, y1], [x0, y0]]]}
@@ -100,7 +100,7 @@ class WorldRegion(Region):
     is_box = True
 
     def boxes(self, space: Space) -> np.ndarray:
-        # In a plane any finite coordinate is valid, also outside the bounds. The box's width is inf.
+        # In a plane any finite coordinate is valid, also outside the bounds. The width of this box overflows to inf.
         everywhere = (-HUGE, -HUGE, HUGE, HUGE) if space.planar else LONLAT.bounds
         return np.array([everywhere], np.float64)
 

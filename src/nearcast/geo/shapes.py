@@ -1,4 +1,4 @@
-"""The exact shapes of live subscriptions, by small number. Boxes are exact already and are never here."""
+"""The exact shapes (circles and polygons) of live subscriptions, by number. Box regions need no shape."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import shapely
 from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import CorruptFile
+from nearcast.geo.antimeridian import with_aliases
 from nearcast.geo.circle import CircleRegion, circles_overlap
 from nearcast.geo.polygon import PolygonRegion, polygons_overlap
 from nearcast.geo.region import Region
-from nearcast.geo.seam import with_twins
 from nearcast.geo.space import Space
 
 FREE, CIRCLE, POLYGON = range(3)
 GEOMETRY_BYTES = 400
-"""What a shapely polygon holds beside its coordinates: 360 to 500 measured."""
+"""The size of a shapely polygon without its coordinates: 360 to 500 bytes measured."""
 
 
 class ShapeTable:
-    """Circles and polygons of one space. One writer at a time; readers on any number of threads."""
+    """The circles and polygons of one space. One thread may write at a time, any number may read."""
 
     def __init__(self, space: Space) -> None:
         self.space = space
         self._kinds = np.zeros(0, np.uint8)  # uint8[n]      FREE, CIRCLE or POLYGON
         self._circles = np.zeros((0, 3), np.float64)  # float64[n,3]  x, y, radius of circles
         self._polygons = np.zeros(0, object)  # object[n]     shapely geometry of polygons
-        self._places = np.zeros(0, object)  # object[n]     the same with its twins (geo/seam.py)
+        self._tested_geometries = np.zeros(0, object)  # object[n]     polygons with aliases (geo/antimeridian.py)
         self._size = 0
         self._free: list[int] = []
         self._geometry_bytes = 0
@@ -39,7 +39,7 @@ class ShapeTable:
         return self._size - len(self._free)
 
     def add(self, region: Region) -> int:
-        """Keep the region's shape; returns its number, which may be one that was discarded."""
+        """Store the shape of a region; return its number, which may be that of a discarded shape."""
         if not isinstance(region, CircleRegion | PolygonRegion) or region.planar != self.space.planar:
             raise ValueError(f"not a circle or polygon of this space: {region.describe()}")
         number = self._next_number()
@@ -51,12 +51,12 @@ class ShapeTable:
         return number
 
     def discard(self, number: int) -> None:
-        """Forget a shape; its number will be given out again."""
+        """Remove a shape; its number will be used again."""
         self._check_live(number)
         if self._kinds[number] == POLYGON:
             self._geometry_bytes -= _geometry_bytes(self._polygons[number])
         self._kinds[number] = FREE
-        self._polygons[number] = self._places[number] = None
+        self._polygons[number] = self._tested_geometries[number] = None
         self._free.append(number)
 
     def region(self, number: int) -> Region:
@@ -67,7 +67,7 @@ class ShapeTable:
         return CircleRegion(x, y, radius, self.space.planar)
 
     def overlaps(self, numbers: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-        """bool[k]: does shape numbers[i] share a point with boxes[i]? Discarded shapes overlap nothing."""
+        """bool[k]: whether shape numbers[i] shares a point with boxes[i]. Discarded shapes overlap nothing."""
         kinds = self._kinds[numbers]
         out = np.zeros(len(numbers), np.bool_)
         circles = np.flatnonzero(kinds == CIRCLE)
@@ -77,19 +77,19 @@ class ShapeTable:
             out[circles] = is_in
         polygons = np.flatnonzero(kinds == POLYGON)
         if len(polygons):
-            out[polygons] = polygons_overlap(self._places[numbers[polygons]], boxes[polygons])
+            out[polygons] = polygons_overlap(self._tested_geometries[numbers[polygons]], boxes[polygons])
         return out
 
     @property
     def nbytes(self) -> int:
-        columns = (self._kinds, self._circles, self._polygons, self._places)
+        columns = (self._kinds, self._circles, self._polygons, self._tested_geometries)
         return sum(column.nbytes for column in columns) + self._geometry_bytes
 
     def header(self) -> dict[str, Any]:
         return {"space": self.space.header()}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Everything as flat arrays; numbers keep their meaning."""
+        """The table as flat arrays; `from_arrays` restores it with the same numbers."""
         n = self._size
         wkb = [b"" if shape is None else shape for shape in shapely.to_wkb(self._polygons[:n])]
         return {
@@ -101,7 +101,7 @@ class ShapeTable:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> ShapeTable:
-        """The table that `arrays` and `header` were taken from."""
+        """The table of a result of `arrays` and `header`."""
         table = cls(Space.from_header(header["space"]))
         n, starts, wkb = len(arrays["kinds"]), arrays["wkb_starts"], arrays["wkb"].tobytes()
         table._grow(n)
@@ -122,12 +122,12 @@ class ShapeTable:
         self._kinds = grown(self._kinds, size, FREE)
         self._circles = grown(self._circles, size)
         self._polygons = grown(self._polygons, size)  # NumPy fills new object arrays with None
-        self._places = grown(self._places, size)
+        self._tested_geometries = grown(self._tested_geometries, size)
         self._size = size
 
     def _put_polygon(self, number: int, geometry: shapely.Geometry) -> None:
         self._polygons[number] = geometry
-        self._places[number] = geometry if self.space.planar else with_twins(geometry)
+        self._tested_geometries[number] = geometry if self.space.planar else with_aliases(geometry)
         self._geometry_bytes += _geometry_bytes(geometry)
         self._kinds[number] = POLYGON
 

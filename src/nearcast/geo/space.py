@@ -1,4 +1,4 @@
-"""Which coordinates are valid, and what a distance between them means."""
+"""Coordinate spaces: which coordinates are valid, why others are not, and the largest distance."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
 class Space:
     """Lon/lat degrees on the sphere, or a plane with Euclidean distance.
 
-    The bounds of a plane scale distances and grids; they fence nothing in: any finite coordinate is valid
-    there.
+    The bounds of a plane only scale distances and grids: any finite coordinate is valid there, also outside the bounds.
     """
 
     planar: bool
@@ -32,12 +31,12 @@ class Space:
 
     @classmethod
     def of(cls, space: Sequence[float] | None) -> Space:
-        """None for lon/lat, or the (xmin, ymin, xmax, ymax) of a plane."""
+        """The space of the argument: None for lon/lat, or the (xmin, ymin, xmax, ymax) of a plane."""
         return LONLAT if space is None else cls(True, _checked_bounds(space))
 
     @property
     def max_distance(self) -> float:
-        """20,015 km, or the plane's diagonal."""
+        """20,015 km in lon/lat, or the diagonal of the plane."""
         if not self.planar:
             return MAX_DISTANCE_KM
         xmin, ymin, xmax, ymax = self.bounds
@@ -74,7 +73,7 @@ def _checked_bounds(space: Sequence[float]) -> tuple[float, float, float, float]
 
 
 def coordinate_faults(boxes: np.ndarray, space: Space) -> np.ndarray:
-    """uint8[n]: FINE, or the first fault of each box. `fault_reason` puts a fault into words."""
+    """uint8[n]: FINE, or the code of the first fault of each box. `fault_reason` describes a code."""
     codes = np.empty(len(boxes), np.uint8)
     _faults(boxes, space.planar, codes)
     return codes
@@ -101,9 +100,9 @@ def _faults(boxes, planar, out_codes):
 def fault_reason(
     code: int, box: Sequence[float], columns: Sequence[str] = BOX_COLUMNS, planar: bool = False
 ) -> tuple[str, str]:
-    """The column at fault and one sentence: the value, what is wrong, what would be right.
+    """(name of the wrong column, reason): the reason names the value, the rule and the remedy.
 
-    `columns` are the names of the four values as the table has them, e.g. ("lon", "lat", "lon", "lat").
+    `columns` are the table's names of the four values, e.g. ("lon", "lat", "lon", "lat").
     """
     xmin, ymin, xmax, ymax = (float(value) for value in box)
     values = (xmin, ymin, xmax, ymax)

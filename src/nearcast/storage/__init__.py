@@ -1,4 +1,4 @@
-"""What lies on disk, and in which version of its format."""
+"""Storage: the format of saved indexes, and its version."""
 
 from nearcast.storage.index_folder import INDEX_FORMAT, load_index, save_index
 

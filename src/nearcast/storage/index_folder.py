@@ -1,4 +1,4 @@
-"""An index on disk: a bundle of arrays. The format's number changes when a reader of the old one could go wrong."""
+"""A saved index: a folder of arrays and a header. The format number increases with every incompatible change."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ INDEX_FORMAT = ("nearcast-index", 3)
 
 
 def save_index(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-    """Write an index whole or not at all; an index already there is replaced in one step."""
+    """Write an index atomically; an existing index at this path is replaced in one step."""
     write_bundle(path, INDEX_FORMAT, arrays, header)
 
 
 def load_index(path: str | os.PathLike[str], verify: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays, as copy-on-write maps, and the header."""
+    """(arrays, memory-mapped copy-on-write, and header)."""
     return read_bundle(path, INDEX_FORMAT, verify)

@@ -1,5 +1,6 @@
-"""Tables in: Arrow, pandas, Polars, Parquet, CSV and JSON Lines become validated columns; bad rows become errors or
-rejects.
+"""Reads tables (Arrow, pandas, Polars, Parquet, CSV, JSON Lines) into validated columns, and writes tables of results.
+
+A bad row raises an error or goes to a table of rejects.
 """
 
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
@@ -7,7 +8,7 @@ from nearcast.tables.matches import CHANGES_SCHEMA, MATCHES_SCHEMA, RANKED_SCHEM
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
 from nearcast.tables.subscriptions import Subscriptions, read_subscriptions, token_terms
-from nearcast.tables.weights import idf, idf_weights, read_weights, wanted_by
+from nearcast.tables.weights import idf, idf_weights, read_weights, subscriptions_per_term
 
 __all__ = [
     "CHANGES_SCHEMA",
@@ -26,6 +27,6 @@ __all__ = [
     "read_subscriptions",
     "read_weights",
     "token_terms",
-    "wanted_by",
+    "subscriptions_per_term",
     "write_table",
 ]

@@ -1,4 +1,4 @@
-"""Single columns of an Arrow table as NumPy arrays, with the faults of their values."""
+"""Reads single columns of an Arrow table as arrays, and records a fault for each value that is not valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nearcast.tables.faults import Faults
 
 
 def require_one(table: pa.Table, names: tuple[str, ...], what: str) -> None:
-    """One of these columns must be there, if only with nulls: a misspelt name must not silently mean "no words"."""
+    """Raise InvalidInput unless one of these columns exists: a misspelt name must not silently mean "no tokens"."""
     if not set(names) & set(table.column_names):
         wanted = " or ".join(f"'{name}'" for name in names)
         there = ", ".join(table.column_names) or "none"
@@ -23,7 +23,7 @@ def require_one(table: pa.Table, names: tuple[str, ...], what: str) -> None:
 
 
 def column(table: pa.Table, name: str) -> pa.Array | None:
-    """The column as one array, or None. Dictionary-encoded values are decoded; a column of nulls counts as absent."""
+    """The column as one array, decoded if dictionary-encoded. None if the column is absent or of the null type."""
     if name not in table.column_names:
         return None
     values = table.column(name)
@@ -34,7 +34,7 @@ def column(table: pa.Table, name: str) -> pa.Array | None:
 
 
 def strings_of(table: pa.Table, name: str) -> pa.Array | None:
-    """A text column, or None where there is none."""
+    """A text column, or None if the table has no such column."""
     values = column(table, name)
     if values is None:
         return None
@@ -45,7 +45,7 @@ def strings_of(table: pa.Table, name: str) -> pa.Array | None:
 
 
 def cast(values: pa.Array, to: pa.DataType, name: str, faults: Faults, reason: str) -> pa.Array:
-    """The values as another type, null where that fails; each failure is a fault."""
+    """The values as another type. A value that cannot be converted becomes null and a fault."""
     if values.type == to:
         return values
     try:
@@ -66,7 +66,7 @@ def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
 
 
 def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
-    """The id column as int64; missing, fractional, too large and repeated ids are faults."""
+    """int64[n]: the id column. Missing, fractional, too large and repeated ids are faults."""
     require_one(table, ("id",), what)
     values = column(table, "id")
     if values is None:
@@ -83,7 +83,7 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
 
 
 def _find_repeats(ids: np.ndarray, faults: Faults) -> None:
-    """The first row of an id is good, the later ones are faults."""
+    """Add a fault for each row whose id occurs in an earlier row."""
     good = faults.good_rows
     order = good[np.argsort(ids[good], kind="stable")]
     repeated = np.flatnonzero(ids[order[1:]] == ids[order[:-1]]) + 1
@@ -92,7 +92,7 @@ def _find_repeats(ids: np.ndarray, faults: Faults) -> None:
 
 
 def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
-    """A float64 column with NaN for nulls, or None where there is no such column."""
+    """float64[n]: a column of numbers, NaN for nulls. None if the table has no such column."""
     values = column(table, name)
     if values is None:
         return None
@@ -101,7 +101,7 @@ def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
 
 
 def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) -> np.ndarray:
-    """Microseconds since 1970 UTC; `absent` for nulls. Times without a zone, and ISO strings without one, are UTC."""
+    """int64[n]: microseconds since 1970 UTC, `absent` for nulls. Times and ISO strings without a zone are UTC."""
     values = column(table, name)
     if values is None:
         return np.full(table.num_rows, absent, np.int64)
@@ -121,7 +121,7 @@ def _stamp_type(kind: pa.DataType) -> pa.DataType:
 
 
 def tokens_of(table: pa.Table, faults: Faults) -> pa.Array | None:
-    """The `tokens` column as list<string>; a string column is split at white space. A null within a list is a fault."""
+    """list<string>: the `tokens` column, split at white space if it has strings. A null within a list is a fault."""
     values = column(table, "tokens")
     if values is None:
         return None

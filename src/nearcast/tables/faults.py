@@ -1,4 +1,4 @@
-"""Bad rows: the first fault of each is kept, and either raised or written to a rejects table."""
+"""Bad rows: records the first fault of each row, then raises it or returns a table of rejects."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ OnBad = Literal["raise", "skip"]
 REJECTS_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("reason", pa.string()), ("record", pa.string())]
 )
-"""`record` is the row as it came, as JSON."""
+"""`record` is the original row as JSON."""
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
 class Fault(NamedTuple):
+    """Why a row is bad."""
+
     column: str
     reason: str
 
 
 class Faults:
-    """Collects faults of the rows of one table."""
+    """The faults of the rows of one table: the first of each row."""
 
     def __init__(self, n_rows: int, on_bad: OnBad) -> None:
         if on_bad not in ("raise", "skip"):
@@ -35,11 +37,13 @@ class Faults:
         self.is_bad = np.zeros(n_rows, bool)
 
     def add(self, row: int, column: str, reason: str) -> None:
+        """Record a fault unless the row has one."""
         if not self.is_bad[row]:
             self.is_bad[row] = True
             self._faults[int(row)] = Fault(column, reason)
 
     def add_where(self, mask: np.ndarray, column: str, reason: str) -> None:
+        """Record the same fault for all rows of the mask that have none."""
         for row in np.flatnonzero(mask & ~self.is_bad):
             self.add(int(row), column, reason)
 
@@ -48,7 +52,7 @@ class Faults:
         return np.flatnonzero(~self.is_bad)
 
     def raise_or_reject(self, table: pa.Table) -> pa.Table:
-        """Raise the first fault, or return the rejects table."""
+        """Raise the fault of the first bad row, or return the rejects table, as `on_bad` demands."""
         if not self._faults:
             return _NO_REJECTS
         if self._on_bad == "raise":

@@ -1,4 +1,4 @@
-"""Tables out: matches, sorted by (message, subscription) without repeats, and changes, in the order of events."""
+"""Tables of results: matches, distinct and sorted by (message, subscription), and changes, in the order of events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nearcast.model import NO_TIME, Changes
 
 MATCHES_SCHEMA = pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
 RANKED_SCHEMA = MATCHES_SCHEMA.append(pa.field("score", pa.float64()))
-"""The score is null where the subscription is of an unscored kind."""
+"""The score is null for subscriptions of a kind without scores."""
 CHANGES_SCHEMA = pa.schema(
     [
         ("message", pa.int64()),
@@ -20,14 +20,15 @@ CHANGES_SCHEMA = pa.schema(
         ("time", pa.timestamp("us", "UTC")),
     ]
 )
-"""`change` is +1 or -1. Score and time are null where there is none."""
+"""`change` is +1 or -1. An unknown score or time is null."""
 
 
 def matches_table(
     message_ids: np.ndarray, found_ids: np.ndarray, starts: np.ndarray, scores: np.ndarray | None = None
 ) -> pa.Table:
-    """`found_ids` are ascending within each message; message ids are distinct but in any order. `scores` go with them,
-    NaN for none.
+    """The matches table. The matches of message i are found_ids[starts[i]:starts[i+1]], in ascending order.
+
+    Message ids are distinct, in any order. `scores`, if given, are parallel to `found_ids`; NaN means no score.
     """
     if len(message_ids) > 1 and not (message_ids[1:] > message_ids[:-1]).all():
         order = np.argsort(message_ids, kind="stable")

@@ -1,4 +1,4 @@
-"""A messages table -> columns of terms and places."""
+"""Reads a messages table into a batch of terms, places and times."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from nearcast.text.vocabulary import Vocabulary
 
 
 class Dialect(NamedTuple):
-    """How to read tables: the analyser, the space, whether bad rows raise, and which kinds are accepted."""
+    """The settings for reading tables."""
 
     analyser: Analyser
     space: Space
     on_bad: OnBad = "raise"
     kinds: tuple[str, ...] | None = None
-    """The kinds of subscriptions that are accepted; rows of other kinds are bad. None accepts every kind."""
+    """The accepted kinds of subscriptions; rows of other kinds are bad. None accepts every kind."""
 
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
-    """The good messages, and the rejects. Tokens that the vocabulary does not know are left out."""
+    """(good messages, rejects). Tokens that are not in the vocabulary are ignored."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "messages")
@@ -48,7 +48,7 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tupl
 
 
 def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:
-    """list<string>: `tokens` where they are given, else the words of `text`."""
+    """list<string>: for each row `tokens` if not null, else the tokens of `text`."""
     require_one(table, ("text", "tokens"), "messages")
     tokens = tokens_of(table, faults)
     text = strings_of(table, "text")
@@ -56,8 +56,8 @@ def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Ar
         return tokens if tokens is not None else pa.nulls(table.num_rows, pa.list_(pa.string()))
     if tokens is None:
         return analyser.tokens_batch(text)
-    needed = np.asarray(tokens.is_null().to_numpy(zero_copy_only=False), bool)
-    if not needed.any():
+    uses_text = np.asarray(tokens.is_null().to_numpy(zero_copy_only=False), bool)
+    if not uses_text.any():
         return tokens
-    words = analyser.tokens_batch(pc.if_else(pa.array(needed), text, None))
-    return pc.if_else(pa.array(needed), words.cast(tokens.type), tokens)
+    analysed = analyser.tokens_batch(pc.if_else(pa.array(uses_text), text, None))
+    return pc.if_else(pa.array(uses_text), analysed.cast(tokens.type), tokens)

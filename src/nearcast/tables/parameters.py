@@ -1,4 +1,4 @@
-"""The columns of a subscriptions table that kinds declare, and what plain kinds may have."""
+"""Reads the parameter columns that kinds of subscriptions declare, and checks the rows of plain kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearcast.tables.faults import Faults
 
 
 def read_parameters(table: pa.Table, kind: Kind, is_own: np.ndarray, faults: Faults) -> dict[str, np.ndarray]:
-    """float64[n] for each parameter of a kind. Values are undefined where a row is of another kind (`is_own`)."""
+    """float64[n] for each parameter of a kind. The values of rows of other kinds (not `is_own`) are undefined."""
     read = {parameter.name: _values(table, parameter, faults) for parameter in kind.parameters}
     for parameter in kind.parameters:
         if parameter.default is None:
@@ -30,7 +30,7 @@ def read_parameters(table: pa.Table, kind: Kind, is_own: np.ndarray, faults: Fau
 
 
 def _values(table: pa.Table, parameter: Parameter, faults: Faults) -> tuple[np.ndarray, np.ndarray]:
-    """The values, and where a value is given. A NaN that is given is a value, and out of range."""
+    """(values, mask of the rows with a value). A NaN in the table counts as a value, which is out of range."""
     fill = 0.0 if parameter.default is None else parameter.default
     values, raw = floats_of(table, parameter.name, faults), column(table, parameter.name)
     if values is None or raw is None:

@@ -1,4 +1,4 @@
-"""Where a row is: a box, a point, or (subscriptions) a region."""
+"""Reads the places of a table: boxes or points. (`subscriptions` reads regions.)"""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nearcast.tables.faults import Faults
 _POINTS = (("x", "y"), ("lon", "lat"))
 
 
-def boxes_of(table: pa.Table, space: Space, faults: Faults, elsewhere: np.ndarray | None = None) -> np.ndarray:
-    """float64[n,4]. A row's box wins over its point; `elsewhere` marks rows whose place is not in these columns."""
+def boxes_of(table: pa.Table, space: Space, faults: Faults, has_region: np.ndarray | None = None) -> np.ndarray:
+    """float64[n,4]: the box of each row, or its point if it has no box. Rows of `has_region` need neither."""
     point = next((names for names in _POINTS if set(names) <= set(table.column_names)), None)
     has_box = set(BOX_COLUMNS) <= set(table.column_names)
-    if point is None and not has_box and elsewhere is None:
+    if point is None and not has_box and has_region is None:
         raise InvalidInput("no place: give columns x and y (or lon and lat), or xmin, ymin, xmax and ymax")
     boxes = np.full((table.num_rows, 4), np.nan)
     is_point = np.zeros(table.num_rows, bool)
@@ -30,25 +30,16 @@ def boxes_of(table: pa.Table, space: Space, faults: Faults, elsewhere: np.ndarra
             values = _floats(table, name, faults)
             boxes[:, k] = np.where(is_point, values, boxes[:, k])
             boxes[:, k + 2] = np.where(is_point, values, boxes[:, k + 2])
-    expected = np.zeros(table.num_rows, bool) if elsewhere is None else elsewhere
-    _find_faults(boxes, is_point, point, (space, faults, expected))
+    codes = coordinate_faults(boxes, space)
+    if has_region is not None:
+        codes[has_region] = FINE
+    for row in np.flatnonzero((codes != FINE) & ~faults.is_bad):
+        names = (*point, *point) if point is not None and is_point[row] else BOX_COLUMNS
+        column, reason = fault_reason(int(codes[row]), boxes[row], names, space.planar)
+        faults.add(int(row), column, reason)
     return boxes
 
 
 def _floats(table: pa.Table, name: str, faults: Faults) -> np.ndarray:
     values = floats_of(table, name, faults)
     return np.full(table.num_rows, np.nan) if values is None else values
-
-
-def _find_faults(
-    boxes: np.ndarray,
-    is_point: np.ndarray,
-    point: tuple[str, str] | None,
-    context: tuple[Space, Faults, np.ndarray],
-) -> None:
-    space, faults, elsewhere = context
-    codes = coordinate_faults(boxes, space)
-    for row in np.flatnonzero((codes != FINE) & ~elsewhere & ~faults.is_bad):
-        names = (*point, *point) if point is not None and is_point[row] else BOX_COLUMNS
-        column, reason = fault_reason(int(codes[row]), boxes[row], names, space.planar)
-        faults.add(int(row), column, reason)

@@ -1,4 +1,4 @@
-"""Whatever holds a table -> an Arrow table; an Arrow table -> a file, whole or not at all."""
+"""Reads tables of many forms and files as Arrow tables; writes an Arrow table to a file atomically."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _ACCEPTED = (
 
 
 def as_arrow(source: Any) -> pa.Table:
-    """The Arrow table behind `source`. pandas and Polars come through the Arrow interface, without being imported
-    here.
+    """The Arrow table of `source`: a path, columns, records or a data frame, as `_ACCEPTED` lists.
+
+    pandas and Polars frames are read through the Arrow interface, without importing either.
     """
     return _without_views(_as_arrow(source))
 
@@ -48,7 +49,7 @@ def _as_arrow(source: Any) -> pa.Table:
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """Polars' strings are views, and Arrow 26 cannot take rows of those: not of a table with a bad row, say."""
+    """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take."""
     kinds = [_without_view(field.type) for field in table.schema]
     if kinds == table.schema.types:
         return table
@@ -88,12 +89,12 @@ def _read_json(path: Path) -> pa.Table:
     if path.stat().st_size == 0:
         return pa.table({})
     source = pa.CompressedInputStream(pa.OSFile(str(path)), "gzip") if path.name.endswith(".gz") else str(path)
-    # A line longer than a block is an error to the reader: 64 MiB is past any message.
+    # The reader rejects a line longer than a block; no message has 64 MiB.
     return pyarrow.json.read_json(source, read_options=pyarrow.json.ReadOptions(block_size=1 << 26))
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write Parquet, CSV or JSON Lines by the path's ending: under a temporary name, fsynced, renamed."""
+    """Write Parquet, CSV or JSON Lines, by the ending of the path: to a temporary file, fsynced and then renamed."""
     target = Path(path)
     name = target.name.lower()
     if not name.endswith((*_PARQUET, ".csv", ".jsonl")):

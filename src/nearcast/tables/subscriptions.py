@@ -1,4 +1,4 @@
-"""A subscriptions table as rows: an expression gives clauses, a region boxes; each clause and box is one row."""
+"""Reads a subscriptions table into rows, one for each pair of a clause of the expression and a box of the region."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Subscriptions(NamedTuple):
     rejects: pa.Table
 
     def rows(self, kind: Kind = MATCH) -> RowBatch:
-        """The rows of a kind, maybe none."""
+        """The rows of a kind; an empty batch if there are none."""
         names = (parameter.name for parameter in kind.parameters)
         return self.batches[kind.name] if kind.name in self.batches else RowBatch.empty(names)
 
 
-class _Read(NamedTuple):
-    """The columns of the table, row by row."""
+class _Columns(NamedTuple):
+    """The columns of the table, and what was parsed from them."""
 
     ids: np.ndarray
     boxes: np.ndarray
@@ -53,7 +53,7 @@ class _Read(NamedTuple):
 
 
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
-    """The good subscriptions as rows, and the rejects. New tokens join the vocabulary, those of rejects do not."""
+    """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "subscriptions")
@@ -65,16 +65,16 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     for name, is_own in plain.items():
         refuse_expressions(table, KINDS[name], is_own, faults)
     regions = _regions(table, dialect.space, faults)
-    elsewhere = np.zeros(table.num_rows, bool)
-    elsewhere[list(regions)] = True
+    has_region = np.zeros(table.num_rows, bool)
+    has_region[list(regions)] = True
     has_region_column = strings_of(table, "region") is not None
-    boxes = boxes_of(table, dialect.space, faults, elsewhere if has_region_column else None)
+    boxes = boxes_of(table, dialect.space, faults, has_region if has_region_column else None)
     for name, is_own in plain.items():
         replace_regions(boxes, regions, KINDS[name], is_own, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
-    read = _Read(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
+    read = _Columns(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
     _read_expressions(table, dialect, faults, read)
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
@@ -116,7 +116,7 @@ def _regions(table: pa.Table, space: Space, faults: Faults) -> dict[int, Region]
     return regions
 
 
-def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: _Read) -> None:
+def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: _Columns) -> None:
     values = strings_of(table, "expression")
     if values is None:
         return
@@ -139,29 +139,29 @@ def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
 
 
 def _rows(
-    read: _Read,
+    read: _Columns,
     wanted: np.ndarray,
     params: dict[str, np.ndarray],
     vocabulary: Vocabulary,
     space: Space,
     shapes: list[Region],
 ) -> RowBatch:
-    """The rows of one kind: plain ones (tokens and a box) in one sweep, those with an expression or a region singly."""
+    """The rows of one kind: those of tokens and a box all at once, those of an expression or region one by one."""
     is_plain = np.ones(len(read.ids), bool)
     is_plain[[*read.clauses, *read.regions]] = False
-    plain, rich = wanted[is_plain[wanted]], wanted[~is_plain[wanted]]
+    plain, expanded = wanted[is_plain[wanted]], wanted[~is_plain[wanted]]
     batch = _with_params(*_plain_rows(read, plain, vocabulary), params)
-    if len(rich) == 0:
+    if len(expanded) == 0:
         return batch
-    return _joined(batch, _with_params(*_rich_rows(read, rich, vocabulary, space, shapes), params))
+    return _joined(batch, _with_params(*_expanded_rows(read, expanded, vocabulary, space, shapes), params))
 
 
 def _with_params(batch: RowBatch, rows: np.ndarray, params: dict[str, np.ndarray]) -> RowBatch:
-    """A batch with the parameters of the table's rows that its rows come from."""
+    """The batch with its parameters; rows[i] is the table row of row i."""
     return batch._replace(params={name: values[rows] for name, values in params.items()}) if params else batch
 
 
-def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> tuple[RowBatch, np.ndarray]:
+def _plain_rows(read: _Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> tuple[RowBatch, np.ndarray]:
     n = len(wanted)
     tokens = read.tokens if n == len(read.ids) else read.tokens.take(pa.array(wanted))
     flat, starts = list_parts(tokens)
@@ -179,10 +179,10 @@ def _plain_rows(read: _Read, wanted: np.ndarray, vocabulary: Vocabulary) -> tupl
     return batch, wanted
 
 
-def _rich_rows(
-    read: _Read, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
+def _expanded_rows(
+    read: _Columns, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
 ) -> tuple[RowBatch, np.ndarray]:
-    """The rows, and the table's row of each. Exact shapes are appended to `regions`."""
+    """(batch, table row of each of its rows). Regions that are not boxes are appended to `regions`."""
     owners: list[int] = []
     required: list[tuple[str, ...]] = []
     forbidden: list[tuple[str, ...]] = []
@@ -210,7 +210,7 @@ def _rich_rows(
     return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, placed, numbers, read.expires[rows]), rows
 
 
-def _clauses_of(read: _Read, row: int) -> list[Clause]:
+def _clauses_of(read: _Columns, row: int) -> list[Clause]:
     if row in read.clauses:
         return read.clauses[row]
     return [Clause(tuple(read.tokens[row].as_py() or ()), ())]
@@ -219,7 +219,7 @@ def _clauses_of(read: _Read, row: int) -> list[Clause]:
 def token_terms(
     token_lists: Sequence[Sequence[str]], resolve: Callable[[pa.Array], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted sets of terms, and their starts. `resolve` turns tokens into terms: a vocabulary's `add` or `lookup`."""
+    """(sorted sets of terms, their starts). `resolve` turns tokens into terms: a vocabulary's `add` or `lookup`."""
     flat = pa.array([token for tokens in token_lists for token in tokens], pa.string())
     return sorted_sets(resolve(flat), starts_of(np.array([len(tokens) for tokens in token_lists], np.int64)))
 

@@ -1,4 +1,4 @@
-"""What tokens weigh, by term: from a table, from a vocabulary, or from the subscriptions themselves."""
+"""Weights of tokens, by term: read from a table or a vocabulary, or computed from the subscriptions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from nearcast.text.vocabulary_file import MAGIC
 
 
 def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
-    """float64[len(vocabulary)]: the weights of a table (token, weight) or of another vocabulary, or of the file of
-    either, whose tokens join this one. Tokens without a weight have the largest, or 1 where there is none.
+    """float64[len(vocabulary)]: the weights of `source`, whose tokens are added to the vocabulary.
+
+    `source` is a table (token, weight), another vocabulary, or a file of either. Tokens without a weight get the
+    largest weight, or 1 if there is none.
     """
     source = _opened(source)
     if isinstance(source, Vocabulary):
@@ -37,7 +39,7 @@ def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
 
 
 def _opened(source: Any) -> Any:
-    """A saved vocabulary is told by its first bytes; anything else is a table."""
+    """The vocabulary of a saved file, which its first bytes identify; any other source unchanged."""
     if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
         return source
     with open(source, "rb") as file:
@@ -46,7 +48,7 @@ def _opened(source: Any) -> Any:
 
 
 def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
-    """Both columns, sound. Any fault raises: a weight left out would silently become the largest."""
+    """(tokens, weights), all valid. Any fault raises: a skipped weight would silently become the largest."""
     faults = Faults(table.num_rows, "raise")
     for name in ("token", "weight"):
         require_one(table, (name,), "weights")
@@ -54,8 +56,8 @@ def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
     tokens = pa.nulls(table.num_rows, pa.string()) if tokens is None else tokens
     weights = np.full(table.num_rows, np.nan) if weights is None else weights
     faults.add_where(tokens.is_null().to_numpy(zero_copy_only=False), "token", "no token")
-    sound = (weights >= 0.0) & (weights <= LARGEST_WEIGHT)
-    for row in np.flatnonzero(~sound):
+    is_valid = (weights >= 0.0) & (weights <= LARGEST_WEIGHT)
+    for row in np.flatnonzero(~is_valid):
         reason = f"{_shown(table, int(row))} is no weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
         faults.add(int(row), "weight", reason)
     _find_repeats(tokens, faults)
@@ -79,24 +81,24 @@ def _find_repeats(tokens: pa.Array, faults: Faults) -> None:
 
 
 def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:
-    """float64[n_terms]: ln(1 + N / df) over these subscriptions, of all kinds."""
-    return idf(wanted_by(read, n_terms), len(read.ids))
+    """float64[n_terms]: ln(1 + N / df) over these subscriptions of all kinds."""
+    return idf(subscriptions_per_term(read, n_terms), len(read.ids))
 
 
-def wanted_by(read: Subscriptions, n_terms: int) -> np.ndarray:
-    """int64[n_terms]: how many of these subscriptions want each token; a NOT does not."""
+def subscriptions_per_term(read: Subscriptions, n_terms: int) -> np.ndarray:
+    """int64[n_terms]: the number of these subscriptions that require each term; a term under NOT does not count."""
     return np.asarray(sum((_frequencies(rows, n_terms) for rows in read.batches.values()), np.zeros(n_terms, np.int64)))
 
 
 def idf(counts: np.ndarray, n_subscriptions: int) -> np.ndarray:
-    """float64[n_terms]: ln(1 + N / df); tokens that none wants have the largest."""
+    """float64[n_terms]: ln(1 + N / df); terms that no subscription requires get the largest weight."""
     weights = np.log1p(n_subscriptions / np.maximum(counts, 1))
     largest = weights[counts > 0].max() if counts.any() else 1.0
     return np.asarray(np.where(counts > 0, weights, largest))
 
 
 def _frequencies(rows: RowBatch, n_terms: int) -> np.ndarray:
-    """In how many subscriptions each term is; one of several rows counts once."""
+    """int64[n_terms]: the number of subscriptions with each term; a subscription of several rows counts once."""
     is_first = np.ones(rows.size, bool)
     is_first[1:] = rows.owner_ids[1:] != rows.owner_ids[:-1]
     if is_first.all():

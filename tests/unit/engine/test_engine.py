@@ -44,7 +44,7 @@ def test_every_kind_of_place() -> None:
     assert [m.subscription for m in engine.publish("rain", at=(9, 9, 12, 12))] == [everywhere, box]
 
 
-def test_ids_are_given_or_taken_and_the_same_id_replaces() -> None:
+def test_ids_are_optional_and_the_same_id_replaces() -> None:
     engine = nc.Engine()
     assert engine.subscribe("a") == 1
     assert engine.subscribe("a", id=7) == 7
@@ -56,7 +56,7 @@ def test_ids_are_given_or_taken_and_the_same_id_replaces() -> None:
     assert len(engine) == 3
 
 
-def test_replacing_by_an_expression_that_can_never_hold_silences() -> None:
+def test_a_replacement_that_never_holds_silences_the_subscription() -> None:
     engine = nc.Engine()
     engine.subscribe("a", id=1)
     engine.subscribe("a NOT a", id=1)
@@ -73,7 +73,7 @@ def test_unsubscribing_is_complete_and_forgiving() -> None:
     assert engine.publish("a", at=(0, 0)) == [] and len(engine) == 0
 
 
-def test_subscriptions_expire_by_the_clock_that_was_given() -> None:
+def test_subscriptions_expire_by_the_given_clock() -> None:
     clock = Clock()
     engine = nc.Engine(clock=clock)
     soon = engine.subscribe("a", expires=timedelta(minutes=1))
@@ -171,7 +171,7 @@ def test_tokens_may_be_given_instead_of_text() -> None:
     assert engine.publish("new york pizza", at=(0, 0)) == []
 
 
-def test_it_grows_from_nothing_to_thousands() -> None:
+def test_an_engine_grows_from_nothing_to_thousands() -> None:
     engine = nc.Engine(space=(0, 0, 100, 100))
     for i in range(600):
         engine.subscribe(f"w{i % 7}", box=(i % 50, i % 40, i % 50 + 5, i % 40 + 5))

@@ -91,10 +91,10 @@ def test_match_one_agrees_with_match(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_match_one_takes_tokens_as_they_come(method: str, tmp_path: Path) -> None:
+def test_match_one_accepts_any_tokens(method: str, tmp_path: Path) -> None:
     box = {"xmin": 0.0, "ymin": 0.0, "xmax": 1.0, "ymax": 1.0}
-    wishes = [["pizza"], ["pizza", "deal"], ["two\nlines"], [""], ["東京"]]
-    nc.build_index([{"id": i, "tokens": wish, **box} for i, wish in enumerate(wishes)], method).save(tmp_path)
+    token_lists = [["pizza"], ["pizza", "deal"], ["two\nlines"], [""], ["東京"]]
+    nc.build_index([{"id": i, "tokens": tokens, **box} for i, tokens in enumerate(token_lists)], method).save(tmp_path)
     index = nc.open_index(tmp_path)
     assert index.match_one(["deal", "pizza", "unknown", "pizza"], 0.5, 1).tolist() == [0, 1]
     assert index.match_one((token for token in ("pizza", "two\nlines", "東京")), 0, 0).tolist() == [0, 2, 4]
@@ -181,7 +181,7 @@ def test_bad_arguments_are_refused() -> None:
         nc.build_index(table, weights={"token": ["a", "b"], "weight": [1.0, -1.0]})
 
 
-def test_stats_and_size_are_told() -> None:
+def test_an_index_reports_its_stats_and_size() -> None:
     index = nc.build_index(subscriptions_table(random_world(2)[0]), method="keyword-first")
     pairs_found = index.match(messages_table(random_world(2)[1])).num_rows
     assert index.stats.matches == pairs_found and index.stats.candidates >= pairs_found
@@ -189,10 +189,12 @@ def test_stats_and_size_are_told() -> None:
 
 
 @pytest.mark.parametrize("method", ["pyramid", "keyword-first"])
-def test_one_message_at_a_time_is_the_same_work(method: str) -> None:
+def test_one_message_at_a_time_does_the_same_work(method: str) -> None:
     subscriptions, messages = random_world(2)
-    worded = subscriptions_table([each for each in subscriptions if each["tokens"]])  # others take the way of a batch
-    one, many = (nc.build_index(worded, method=method) for _ in range(2))
+    with_tokens = subscriptions_table(
+        [each for each in subscriptions if each["tokens"]]
+    )  # match_one runs the others as a batch
+    one, many = (nc.build_index(with_tokens, method=method) for _ in range(2))
     points = [message for message in messages if message["box"][:2] == message["box"][2:]]
     found = [one.match_one(message["tokens"], *message["box"][:2]) for message in points]
     many.match(messages_table(points))

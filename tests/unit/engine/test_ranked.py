@@ -30,7 +30,7 @@ def pairs(index: nc.Index, *messages: dict[str, Any]) -> list[tuple[Any, ...]]:
     return [tuple(found.values()) for found in index.match(list(messages)).to_pylist()]
 
 
-def test_the_score_column_is_there_while_something_is_ranked() -> None:
+def test_the_score_column_exists_while_there_are_ranked_subscriptions() -> None:
     index = nc.build_index([row(1), row(2, "match"), row(3, "match", tokens=["b"])], weights=WEIGHTS, space=UNIT)
     table = index.match([message(9), message(5, ("a", "b"))])
     assert table.schema.field("score").type == pa.float64()
@@ -96,7 +96,7 @@ def test_saved_and_opened_keeps_both_kinds(tmp_path: Path) -> None:
     assert pairs(opened, message()) == [(9, 1, 0.875), (9, 2, 0.875), (9, 5, 0.5)]
 
 
-def test_a_vocabulary_can_say_the_weights() -> None:
+def test_a_vocabulary_can_provide_the_weights() -> None:
     words = nc.Vocabulary()
     words.count_documents(words.add(pa.array(["a", "b", "a"])), np.array([0, 2, 3]))
     index = nc.build_index([row(1)], weights=words, space=UNIT)
@@ -128,7 +128,7 @@ def test_a_method_without_rank_refuses_before_anything_changes() -> None:
 # -- engine
 
 
-def test_the_engine_serves_both_kinds_and_tells_the_score() -> None:
+def test_the_engine_serves_both_kinds_and_returns_scores() -> None:
     engine = nc.Engine(space=UNIT, weights=WEIGHTS)
     ranked = engine.subscribe("a b", box=(0, 0, 1, 1), kind="rank", threshold=0.8)
     plain = engine.subscribe("b")
@@ -145,20 +145,25 @@ def test_the_engine_serves_both_kinds_and_tells_the_score() -> None:
     assert engine.publish("b", at=(0.5, 0.5), id=9) == [nc.Match(9, plain)]
 
 
-def test_the_engine_expires_and_explains_what_is_ranked() -> None:
+def test_the_engine_expires_and_explains_ranked_subscriptions() -> None:
     now = [1000.0]
     engine = nc.Engine(space=UNIT, clock=lambda: now[0])
     number = engine.subscribe("a b", box=UNIT, kind="rank", threshold=0.8, expires=timedelta(seconds=5))
-    told = engine.explain(number, "a", at=(0.5, 0.5))
-    assert (told.holds, told.score, told.threshold, told.missing) == (False, 0.75, 0.8, ("b",))
-    assert str(told).startswith("no match\n  score 0.75, threshold 0.8")
+    explanation = engine.explain(number, "a", at=(0.5, 0.5))
+    assert (explanation.holds, explanation.score, explanation.threshold, explanation.missing) == (
+        False,
+        0.75,
+        0.8,
+        ("b",),
+    )
+    assert str(explanation).startswith("no match\n  score 0.75, threshold 0.8")
     assert engine.explain(number, "a b", at=(0.5, 0.5)).holds
     now[0] = 1005.0
     assert engine.publish("a b", at=(0.5, 0.5)) == [] and len(engine) == 0
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("arguments", "words"),
     [
         ({"kind": "top"}, "kind= is 'match' or 'rank', not 'top'"),
         ({"kind": "rank"}, "needs threshold="),
@@ -168,10 +173,10 @@ def test_the_engine_expires_and_explains_what_is_ranked() -> None:
         ({"kind": "rank", "threshold": 0.5, "near": (0, 0), "km": 1}, "takes box= or no place, not"),
     ],
 )
-def test_what_the_engine_cannot_rank_is_refused(asked: dict[str, Any], words: str) -> None:
+def test_invalid_ranked_subscriptions_are_refused(arguments: dict[str, Any], words: str) -> None:
     engine = nc.Engine(space=UNIT)
     with pytest.raises(nc.InvalidInput, match=words):
-        engine.subscribe("a", **asked)
+        engine.subscribe("a", **arguments)
     for expression in ("a OR b", "a NOT b"):
         with pytest.raises(nc.InvalidInput, match="takes plain words, not OR or NOT"):
             engine.subscribe(expression, kind="rank", threshold=0.5)

@@ -141,7 +141,7 @@ def test_collections_and_multipolygons_are_unions() -> None:
         ('{"type": "Point", "coordinates": [' + "1" * 5000 + ", 0]}", "too long a number"),
     ],
 )
-def test_what_is_refused_says_why(given: Any, words: str) -> None:
+def test_errors_name_the_reason(given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
         parse_region(given, LONLAT)
     assert caught.value.column == "region"
@@ -183,12 +183,12 @@ def test_rings_over_the_antimeridian_are_split(ring: list[list[float]]) -> None:
     assert len(region.boxes(LONLAT)) == 2
 
 
-def test_a_clockwise_ring_that_jumps_is_split_alike() -> None:
+def test_a_clockwise_ring_over_the_antimeridian_is_split_in_the_same_way() -> None:
     region = parse_region(polygon([[170, -10], [172, 12], [-170, 10], [-170, -10]]), LONLAT)
     assert holds(region, 175, 0) and holds(region, -175, 0) and not holds(region, 0, 0)
 
 
-def test_a_wide_box_is_told_from_a_box_over_the_antimeridian_by_its_winding() -> None:
+def test_the_winding_distinguishes_a_wide_box_from_a_box_over_the_antimeridian() -> None:
     wide = [[-170, -10], [170, -10], [170, 10], [-170, 10]]
     assert parse_region(polygon(wide), LONLAT) == BoxRegion(-170, -10, 170, 10)
     assert area(parse_region(polygon(wide[::-1]), LONLAT)) == 400
@@ -218,7 +218,7 @@ def test_a_ring_on_the_equator_has_its_pole_to_the_left() -> None:
     assert holds(parse_region(polygon(equator[::-1]), LONLAT), 5, -45)
 
 
-def test_holes_over_the_antimeridian_are_cut_out_whatever_side_they_are_written_on() -> None:
+def test_holes_over_the_antimeridian_are_cut_out_on_either_side() -> None:
     shell = [[160, -20], [-160, -20], [-160, 20], [160, 20]]
     for hole in (
         [[175, -5], [175, 5], [-175, 5], [-175, -5]],
@@ -236,7 +236,7 @@ def test_a_hole_that_leaves_nothing_is_refused() -> None:
         parse_region(polygon(shell, [[165, -15], [-165, -15], [-165, 15], [165, 15]][::-1]), LONLAT)
 
 
-def test_bands_and_pole_caps_drawn_flat_stay_as_drawn() -> None:
+def test_bands_and_polar_caps_within_the_bounds_are_not_changed() -> None:
     cap = [[-180, -70], [0, -65], [180, -70], [180, -90], [-180, -90]]
     region = parse_region(polygon(cap), LONLAT)
     assert holds(region, 0, -66) and holds(region, 123, -90) and not holds(region, -179, -69)
@@ -262,7 +262,7 @@ def test_a_ring_that_runs_twice_round_the_pole_is_refused() -> None:
         PolygonRegion(shapely.MultiPolygon([shapely.box(170, 0, 180, 10), shapely.box(-180, 0, -170, 10)])),
     ],
 )
-def test_what_a_region_writes_is_read_back(region: Region) -> None:
+def test_regions_survive_geojson(region: Region) -> None:
     assert parse_region(json.dumps(region.to_geojson()), LONLAT) == region
 
 

@@ -92,7 +92,7 @@ def test_a_circle_is_closed_and_wraps() -> None:
     assert circle.distance(179, 30) == pytest.approx(20 * DEGREE_KM - on_rim)
 
 
-def test_a_circle_of_radius_0_is_its_centre_under_all_its_names() -> None:
+def test_a_circle_of_radius_0_is_its_centre_in_all_its_coordinates() -> None:
     assert CircleRegion(180, 5, 0).overlaps(points((180, 5), (-180, 5), (180, 5.0000001))).tolist() == [
         True,
         True,
@@ -112,7 +112,7 @@ def test_a_circle_of_20_015_km_leaves_out_only_the_antipode() -> None:
     assert CircleRegion(0, 0, 20_016).overlaps(points((180, 0))).all()
 
 
-def test_circles_meet_range_messages() -> None:
+def test_circles_overlap_messages_with_a_range() -> None:
     circle = CircleRegion(0, 0, 2 * DEGREE_KM)
     boxes = np.array(
         [[1, 1, 5, 5], [1.5, 1.5, 5, 5], [-9, -9, 9, 9], [2, -1, 3, 1], [2.001, -1, 3, 1], [-5, 2, 5, 2]],
@@ -145,7 +145,7 @@ def test_polygon_borders_and_the_borders_of_holes_belong_to_it() -> None:
     assert region.overlaps(places).tolist() == [True, True, False, True, True, True, False]
 
 
-def test_polygons_meet_range_messages_flat_ones_too() -> None:
+def test_polygons_overlap_messages_with_a_range_even_without_area() -> None:
     region = PolygonRegion(RING)
     boxes = np.array(
         [
@@ -174,7 +174,7 @@ def test_polygon_distances() -> None:
     assert PolygonRegion(RING, planar=True).distance(5, 5) == 1
 
 
-def test_what_touches_180_degrees_or_a_pole_is_there_under_all_its_names() -> None:
+def test_points_at_180_degrees_or_a_pole_are_found_by_all_their_coordinates() -> None:
     wedge = PolygonRegion(shapely.Polygon([(170, -10), (180, 0), (170, 10)]))
     assert wedge.overlaps(points((-180, 0), (180, 0), (-180, 1))).tolist() == [True, True, False]
     assert wedge.distance(-180, 0) == 0
@@ -185,7 +185,7 @@ def test_what_touches_180_degrees_or_a_pole_is_there_under_all_its_names() -> No
         assert any(BoxRegion(*box).overlaps(points(place))[0] for box in region.boxes(LONLAT))
 
 
-def test_many_islands_share_a_few_boxes_that_are_apart() -> None:
+def test_many_islands_share_a_few_disjoint_boxes() -> None:
     islands = shapely.MultiPolygon([shapely.box(3 * i, i % 5, 3 * i + 1, i % 5 + 1) for i in range(50)])
     boxes = PolygonRegion(islands).boxes(LONLAT)
     assert len(boxes) == MAX_BOXES
@@ -235,5 +235,5 @@ def test_regions_describe_themselves_and_survive_pickling(region: Region, phrase
 
 
 @pytest.mark.parametrize("region", [WORLD, BoxRegion(0, 0, 1, 1), CircleRegion(0, 0, 1), PolygonRegion(RING)])
-def test_no_places_give_no_answers(region: Region) -> None:
+def test_no_places_give_empty_results(region: Region) -> None:
     assert region.overlaps(np.empty((0, 4))).tolist() == []

@@ -42,7 +42,7 @@ def test_circles_and_polygons_are_tested_together() -> None:
     assert len(table) == 3
 
 
-def test_numbers_are_small_reused_and_forgotten() -> None:
+def test_numbers_are_dense_and_reused_after_a_discard() -> None:
     table = ShapeTable(LONLAT)
     assert [table.add(CIRCLE), table.add(TRIANGLE), table.add(CIRCLE)] == [0, 1, 2]
     table.discard(1)
@@ -95,7 +95,7 @@ def test_bytes_grow_with_polygons_and_shrink_again() -> None:
     assert table.nbytes == before
 
 
-def test_a_table_survives_its_arrays() -> None:
+def test_a_table_is_restored_from_its_arrays() -> None:
     table = ShapeTable(LONLAT)
     for region in (TRIANGLE, CIRCLE, WEDGE, CIRCLE, TRIANGLE):
         table.add(region)
@@ -123,7 +123,7 @@ def test_a_broken_stored_polygon_is_reported() -> None:
         ShapeTable.from_arrays(arrays, table.header())
 
 
-def test_threads_that_meet_a_polygon_first_agree() -> None:
+def test_threads_that_use_a_polygon_first_agree() -> None:
     rng = np.random.default_rng(5)
     for _ in range(5):
         table = ShapeTable(LONLAT)

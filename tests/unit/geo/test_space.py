@@ -31,7 +31,7 @@ def test_no_space_means_lon_lat_and_four_numbers_mean_a_plane() -> None:
 
 
 @pytest.mark.parametrize("space", [LONLAT, PLANE])
-def test_a_space_survives_its_header(space: Space) -> None:
+def test_a_space_is_restored_from_its_header(space: Space) -> None:
     assert Space.from_header(space.header()) == space
 
 

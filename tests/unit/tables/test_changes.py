@@ -8,7 +8,7 @@ from nearcast.model import NO_TIME, Changes
 from nearcast.tables import CHANGES_SCHEMA, changes_table
 
 
-def test_changes_keep_their_order_and_say_what_is_unknown() -> None:
+def test_changes_keep_their_order_and_unknown_values_are_null() -> None:
     signs, scores = np.array([1, -1, 1], np.int8), np.array([0.5, np.nan, 0.25])
     changes = Changes(np.array([7, 6, 7]), np.array([1, 2, 1]), signs, scores, np.array([1_000_000, NO_TIME, 0]))
     table = changes_table(changes)

@@ -28,7 +28,7 @@ def read(rows: list[dict[str, Any]], on_bad: Any = "raise", vocabulary: nc.Vocab
     return read_subscriptions(rows, words, Dialect(nc.Analyser(), LONLAT, on_bad))
 
 
-def test_alpha_is_a_half_where_it_is_not_given() -> None:
+def test_alpha_defaults_to_a_half() -> None:
     params = read([row(alpha=0.25), row(id=2), row(id=3, kind="match", threshold=7.0)]).rows(RANK).params
     assert params["alpha"].tolist() == [0.25, 0.5] and params["threshold"].tolist() == [0.5, 0.5]
     bare = row()
@@ -69,7 +69,7 @@ def test_bad_ranked_rows_are_named(name: str) -> None:
     assert found.rows(RANK).owner_ids.tolist() == [7] and found.rejects["row"].to_pylist() == [1]
 
 
-def test_a_threshold_column_that_is_absent_is_told() -> None:
+def test_a_missing_threshold_column_is_an_error() -> None:
     bare = row()
     del bare["threshold"]
     with pytest.raises(nc.InvalidInput, match="row 0, column 'threshold': no threshold"):
@@ -79,7 +79,7 @@ def test_a_threshold_column_that_is_absent_is_told() -> None:
 # -- weights
 
 
-def test_weights_of_a_table_are_by_token_and_the_largest_where_there_is_none() -> None:
+def test_tokens_without_a_weight_in_the_table_get_the_largest() -> None:
     vocabulary = nc.Vocabulary()
     vocabulary.add(pa.array(["before"]))
     weights = read_weights({"token": ["b", "a"], "weight": [2, 0]}, vocabulary)

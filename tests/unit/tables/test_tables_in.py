@@ -1,4 +1,4 @@
-"""Every way to hold a table gives the same answer."""
+"""Every form of table gives the same matches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
         pa.list_(pa.dictionary(pa.int32(), pa.string())),
     ],
 )
-def test_every_list_of_strings_will_do(kind: pa.DataType) -> None:
+def test_every_type_of_string_list_is_accepted(kind: pa.DataType) -> None:
     tokens = SUBSCRIPTIONS.column("tokens").combine_chunks().cast(pa.list_(pa.string()))
     if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
         made = pa.ListArray.from_arrays(tokens.offsets, tokens.values.dictionary_encode())
@@ -104,7 +104,7 @@ def test_every_list_of_strings_will_do(kind: pa.DataType) -> None:
     assert pairs(nc.build_index(table).match(MESSAGES)) == EXPECTED
 
 
-def test_tokens_win_over_text_row_by_row() -> None:
+def test_tokens_take_precedence_over_text_in_each_row() -> None:
     index = nc.build_index({"id": [1], "tokens": [["b"]], "x": [0.0], "y": [0.0]})
     table = pa.table(
         {
@@ -118,7 +118,7 @@ def test_tokens_win_over_text_row_by_row() -> None:
     assert pairs(index.match(table)) == [(2, 1), (3, 1)]
 
 
-def test_tokens_are_taken_as_they_are_and_text_is_analysed() -> None:
+def test_tokens_are_not_analysed_but_text_is() -> None:
     index = nc.build_index({"id": [1, 2], "tokens": [["Pizza"], ["pizza"]], "x": [0.0, 0.0], "y": [0.0, 0.0]})
     assert pairs(index.match({"id": [5], "text": ["PIZZA"], "x": [0.0], "y": [0.0]})) == [(5, 2)]
     assert pairs(index.match({"id": [5], "tokens": [["Pizza"]], "x": [0.0], "y": [0.0]})) == [(5, 1)]
@@ -211,7 +211,7 @@ def test_planar_space_takes_any_coordinates() -> None:
 
 
 @pytest.mark.parametrize("source", [42, None, "nowhere.parquet", "table.xlsx"])
-def test_what_is_no_table_is_refused(source: object, tmp_path: Path) -> None:
+def test_sources_that_are_not_tables_are_refused(source: object, tmp_path: Path) -> None:
     if source == "table.xlsx":
         (tmp_path / "table.xlsx").write_text("x")
         source = tmp_path / "table.xlsx"
@@ -227,13 +227,13 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_what_is_written_is_read_back(ending: str, tmp_path: Path) -> None:
+def test_written_tables_can_be_read(ending: str, tmp_path: Path) -> None:
     table = pa.table({"message": np.arange(5), "subscription": np.arange(5) * 2})
     write_table(table, tmp_path / "deep" / f"out.{ending}")
     assert as_arrow(tmp_path / "deep" / f"out.{ending}").to_pydict() == table.to_pydict()
     assert len(list((tmp_path / "deep").iterdir())) == 1
 
 
-def test_pandas_with_an_index_of_its_own_works() -> None:
+def test_pandas_frames_with_an_index_work() -> None:
     frame = pd.DataFrame({"id": [1], "tokens": [["a"]], "x": [0.0], "y": [0.0]}, index=["row"])
     assert len(nc.build_index(frame)) == 1

@@ -65,7 +65,7 @@ def test_a_batch_of_any_string_type_gives_one_list_array() -> None:
     assert Analyser().tokens_batch(pa.array([], pa.string())).to_pylist() == []
 
 
-def test_texts_that_are_not_plain_may_fill_many_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complex_texts_may_take_many_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_tokens, "JOINED_BYTES", 7)
     texts = ["漢字 a\nb", "", "no", "ก", "漢" * 9, "x\u0301\n\n"]
     assert Analyser().tokens_batch(pa.array(texts)).to_pylist() == [Analyser().tokens(text) for text in texts]
@@ -77,7 +77,7 @@ def test_a_huge_word_is_one_token() -> None:
         assert [len(tokens) for tokens in lists.to_pylist()] == [1, 2]
 
 
-def test_bytes_that_are_not_utf8_do_no_harm() -> None:
+def test_invalid_utf8_does_not_change_other_texts() -> None:
     for bad in (
         b"ab\xffc d",
         b"\xe4",
@@ -94,7 +94,7 @@ def test_bytes_that_are_not_utf8_do_no_harm() -> None:
         assert lists[1] == Analyser().tokens(bad.decode("utf-8", "replace"))
 
 
-def test_accents_are_kept_unless_asked() -> None:
+def test_accents_are_kept_by_default() -> None:
     text = "Café Łódź smørrebrød ΆΛΦΑ हिन्दी שָׁלוֹם"
     assert Analyser().tokens(text)[:3] == ["café", "łódź", "smørrebrød"]
     folded = Analyser(fold_accents=True)
@@ -118,7 +118,7 @@ def test_stop_words_and_stems_leave_tags_and_names_alone() -> None:
     assert analyser.tokens_batch(pa.array([text, None, "the"])).to_pylist() == [analyser.tokens(text), [], []]
 
 
-def test_both_stemmers_give_the_same() -> None:
+def test_both_stemmers_give_the_same_stems() -> None:
     words = "running ponies relational cities happily generously flies dying skies news proceed".split()
     slow = EnglishStemmer()
     assert Analyser(stem="english").tokens(" ".join(words)) == [slow.stemWord(word) for word in words]
@@ -144,7 +144,7 @@ def test_normalise_neither_cuts_nor_drops() -> None:
     assert analyser.normalise("") == ""
 
 
-def test_the_header_brings_the_analyser_back() -> None:
+def test_the_header_restores_the_analyser() -> None:
     analyser = Analyser(fold_accents=True, stop_words="de", stem="german")
     assert analyser.header()["version"] == ANALYSER_VERSION
     assert Analyser.from_header(analyser.header()) == analyser

@@ -41,7 +41,7 @@ def test_empty_arrays_have_one_offset() -> None:
         assert read(array) == []
 
 
-def test_a_null_reads_as_empty_whatever_lies_under_it() -> None:
+def test_a_null_reads_as_empty_even_with_bytes_under_it() -> None:
     validity = pa.py_buffer(bytes([0b101]))
     offsets = pa.py_buffer(np.array([0, 1, 3, 4], np.int32))
     array = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"abcd"), validity, 1)
@@ -53,7 +53,7 @@ def test_the_bytes_are_not_copied() -> None:
     assert string_buffers(array)[0].ctypes.data == array.buffers()[2].address
 
 
-def test_what_is_not_text_is_refused() -> None:
+def test_arrays_of_other_types_are_refused() -> None:
     for array in (pa.array([1]), pa.array([b"a"]), pa.array([["a"]]), pa.array([1]).dictionary_encode()):
         with pytest.raises(InvalidInput, match="strings are needed"):
             string_buffers(array)
@@ -73,14 +73,14 @@ def test_lists_of_every_type_read_the_same(kind: pa.DataType) -> None:
     assert (values.to_pylist(), starts.tolist()) == (["c", None], [0, 0, 2])
 
 
-def test_a_null_list_is_empty_whatever_lies_under_it() -> None:
+def test_a_null_list_is_empty_even_with_values_under_it() -> None:
     mask = pa.array([False, True, False])
     array = pa.ListArray.from_arrays(pa.array([0, 1, 3, 4], pa.int32()), pa.array(list("abcd")), mask=mask)
     values, starts = list_parts(array)
     assert (values.to_pylist(), starts.tolist()) == (["a", "d"], [0, 1, 1, 2])
 
 
-def test_lists_that_are_none_or_no_lists() -> None:
+def test_null_arrays_are_empty_and_other_types_are_refused() -> None:
     assert list_parts(pa.nulls(2))[1].tolist() == [0, 0, 0]
     assert list_parts(pa.array([], pa.list_(pa.string())))[1].tolist() == [0]
     with pytest.raises(InvalidInput, match="lists are needed"):

@@ -49,7 +49,7 @@ READINGS = {
 
 
 @pytest.mark.parametrize("text", READINGS)
-def test_an_expression_reads_as(text: str) -> None:
+def test_expressions_are_parsed(text: str) -> None:
     assert parse(text, PLAIN) == READINGS[text]
     assert parse(str(READINGS[text]), PLAIN).holds({"a", "c"}) == READINGS[text].holds({"a", "c"})
 
@@ -82,7 +82,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("text", FAULTS)
-def test_a_fault_is_pointed_at(text: str) -> None:
+def test_an_error_points_at_the_wrong_character(text: str) -> None:
     position, reason = FAULTS[text]
     with pytest.raises(ExpressionError, match=reason.replace("?", r"\?")) as caught:
         parse(text, PLAIN)
@@ -100,7 +100,7 @@ def test_stop_words_are_refused_but_not_in_quotes() -> None:
     assert parse("on-sale", analyser) == Token("sale")
 
 
-def test_words_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expression_module, "MEMO_SIZE", 2)
     parser = expression_module.Parser(PLAIN)
     for _ in range(2):
@@ -156,7 +156,7 @@ def test_clauses_of(text: str) -> None:
     assert clauses(parse(text, PLAIN)) == [Clause(*sides) for sides in CLAUSES[text]]
 
 
-def test_the_limit_counts_clauses_that_are_left() -> None:
+def test_the_limit_counts_clauses_after_removing_redundant_ones() -> None:
     exactly = " OR ".join(f"w{i}" for i in range(MAX_CLAUSES))
     assert len(clauses(parse(exactly, PLAIN))) == MAX_CLAUSES
     absorbed = exactly + "".join(f" OR w{i} w{i + 1}" for i in range(MAX_CLAUSES - 1))

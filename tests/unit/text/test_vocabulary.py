@@ -64,7 +64,7 @@ def test_adding_a_dictionary_takes_only_the_entries_in_use() -> None:
     assert vocabulary.tokens(np.arange(2)).to_pylist() == ["c", "a"]
 
 
-def test_a_null_cannot_be_added_and_nothing_of_the_batch_is() -> None:
+def test_a_batch_with_a_null_is_refused_and_adds_nothing() -> None:
     vocabulary = make("a")
     with pytest.raises(InvalidInput, match="row 1") as caught:
         vocabulary.add(pa.array(["b", None]))
@@ -72,14 +72,14 @@ def test_a_null_cannot_be_added_and_nothing_of_the_batch_is() -> None:
     assert len(vocabulary) == 1
 
 
-def test_one_term_at_a_time_agrees_and_follows_growth() -> None:
+def test_single_lookups_agree_with_batches_while_it_grows() -> None:
     vocabulary = make("a", "b", "c")
     assert [vocabulary.term(token) for token in ("a", "b", "c", "d", "", "\ud800")] == [0, 1, 2, -1, -1, -1]
     vocabulary.add(pa.array(["d"]))
     assert vocabulary.term("d") == 3
 
 
-def test_the_terms_of_a_message_are_sorted_and_each_there_once() -> None:
+def test_the_terms_of_a_message_are_sorted_and_distinct() -> None:
     vocabulary = make("b", "a", "", "two\nlines", "\0", "né", "ÿ", "\n", "東京")
     assert vocabulary.terms(["a", "b", "unknown", "a"]).tolist() == [0, 1]
     assert vocabulary.terms([]).tolist() == []
@@ -99,7 +99,7 @@ def test_a_message_of_thousands_of_tokens_is_looked_up_whole() -> None:
     assert vocabulary.terms(tokens).tolist() == list(range(500))
 
 
-def test_a_term_that_is_not_there_is_an_error() -> None:
+def test_an_unknown_term_is_an_error() -> None:
     vocabulary = make("a")
     for term in (-1, 1):
         with pytest.raises(IndexError):
@@ -121,7 +121,7 @@ def test_documents_count_once_for_each_distinct_term() -> None:
     assert vocabulary.weights() == pytest.approx(weights)
 
 
-def test_a_saved_vocabulary_comes_back_and_goes_on_growing(tmp_path: Path) -> None:
+def test_a_saved_vocabulary_can_be_opened_and_grow(tmp_path: Path) -> None:
     analyser = Analyser(stem="english")
     vocabulary = make("a", "b", "x" * 1000, "", analyser=analyser)
     vocabulary.count_documents(np.array([0, 1, 1], np.int32), np.array([0, 2, 3]))
@@ -180,7 +180,7 @@ def test_another_version_of_the_file_the_vocabulary_or_the_analyser_is_refused(t
             Vocabulary.open(path)
 
 
-def test_an_unreadable_header_is_told_even_without_verifying(tmp_path: Path) -> None:
+def test_an_unreadable_header_is_an_error_even_without_verifying(tmp_path: Path) -> None:
     path = tmp_path / "v"
     make("a").save(path)
     whole = bytearray(path.read_bytes())
@@ -207,7 +207,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     assert len(Vocabulary.from_arrays(arrays, vocabulary.header())) == 2
 
 
-def test_a_failed_save_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_leaves_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "v"
     make("a").save(path)
 

@@ -19,7 +19,7 @@ from nearcast.sharding.weights import Weights
 from nearcast.spark.batch.duplicate_ids import Source
 from nearcast.spark.runtime.arrow_payload import ArrowPayload, read_arrow_stream
 from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
-from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, wanted_by
+from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, subscriptions_per_term
 from nearcast.tables.columns import strings_of
 from nearcast.text.vocabulary import Vocabulary
 
@@ -76,7 +76,7 @@ def _counts(read: Subscriptions, table: pa.Table, vocabulary: Vocabulary, task: 
     after_rich = max(rows.terms.max(initial=-1), rows.not_terms.max(initial=-1), after_plain - 1) + 1
     stage = (terms >= after_plain).astype(np.int64) + (terms >= after_rich)
     at = (stage << 60) | (task << 32) | terms
-    return pa.table([vocabulary.tokens(terms), wanted_by(read, len(terms)), at], schema=_COUNTS)
+    return pa.table([vocabulary.tokens(terms), subscriptions_per_term(read, len(terms)), at], schema=_COUNTS)
 
 
 def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:

@@ -44,13 +44,15 @@ X, Y = (axis.ravel() for axis in np.meshgrid(np.arange(-42.5, 43, 3.0), np.arang
 
 @BUDGET
 @given(stars(), st.integers(-9, 9).map(lambda tens: 180 + 10 * tens), st.sampled_from([-360, 0]), st.booleans())
-def test_moving_a_polygon_over_the_seam_moves_what_it_holds(ring: Ring, shift: int, turn: int, jumps: bool) -> None:
+def test_moving_a_polygon_over_the_antimeridian_moves_the_places_in_it(
+    ring: Ring, shift: int, turn: int, jumps: bool
+) -> None:
     flat = shapely.Polygon(ring) if len(ring) >= 3 else shapely.Polygon()
     assume(flat.is_valid and flat.area > 0)
     moved = [(x + shift + turn, y) for x, y in ring]
     region = parsed([(wrapped(x), y) for x, y in moved] if jumps else moved)
     x = np.array([wrapped(value + shift) for value in X])
-    # Cutting at the seam rounds, so places within a micrometre of the border prove nothing.
+    # Cutting at the antimeridian rounds, so places within a micrometre of the border prove nothing.
     clear = shapely.distance(flat.boundary, shapely.points(X, Y)) > 1e-9
     found = region.overlaps(np.column_stack([x, Y, x, Y]))
     assert (found == shapely.intersects_xy(flat, X, Y))[clear].all()
@@ -100,7 +102,7 @@ def test_rings_round_a_pole_hold_all_that_is_polewards(
 
 @BUDGET
 @given(stars())
-def test_a_plane_has_no_seam(ring: Ring) -> None:
+def test_a_plane_has_no_antimeridian(ring: Ring) -> None:
     flat = shapely.Polygon(ring) if len(ring) >= 3 else shapely.Polygon()
     assume(flat.is_valid and flat.area > 0)
     stretched = [(x * 10.0, y * 10.0) for x, y in ring]

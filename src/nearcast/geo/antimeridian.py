@@ -1,10 +1,10 @@
-"""Polygons on the globe: over the antimeridian, beyond 180 degrees, round a pole.
+"""Polygons on the globe: across the antimeridian, beyond 180 degrees of longitude, around a pole.
 
-A ring within -180..180 that jumps by more than 180 degrees crosses the antimeridian. Unrolled, its longitudes
-run on beyond 180; if it then ends 360 degrees from where it began, it runs round a pole and is closed over
-that pole. The unrolled polygon is cut at 180 + 360 k and its pieces are moved back. We do this ourselves: the
-`antimeridian` package (the tests compare with it) loses rings round a pole with a hole, edges wider than 180
-degrees, and seventh digits.
+A ring within -180..180 with a step of more than 180 degrees crosses the antimeridian. It is unwrapped: its longitudes
+continue beyond 180. If the unwrapped ring ends 360 degrees from its start, it runs around a pole and is closed over
+that pole. The unwrapped polygon is cut at 180 + 360 k, and the pieces are moved back into -180..180. We do not use the
+`antimeridian` package (only the tests compare with it): it loses rings around a pole with a hole, edges wider than 180
+degrees, and the seventh digit.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import shapely
 from nearcast.errors import InvalidInput
 
 MAX_LONGITUDE = 540.0
-"""Longitudes past this are taken for a mistake, not for a third time round."""
+"""The largest longitude accepted: one turn beyond 180. A larger one is taken for a mistake."""
 
 
 def globe_polygon(rings: list[np.ndarray]) -> shapely.Geometry:
-    """The polygon of an outer ring and holes (float64[n,2], closed), within -180..180. It may be invalid."""
+    """The polygon of an outer ring and holes (float64[n,2], closed), within -180..180. The result may be invalid."""
     for ring in rings:
         _check_range(ring)
-    unrolled = [_unrolled(ring, is_hole=i > 0) for i, ring in enumerate(rings)]
-    if all(ring is given and _within(ring) for ring, given in zip(unrolled, rings, strict=True)):
+    unwrapped = [_unwrapped(ring, is_hole=i > 0) for i, ring in enumerate(rings)]
+    if all(ring is given and _within(ring) for ring, given in zip(unwrapped, rings, strict=True)):
         return shapely.Polygon(rings[0], rings[1:])
-    shell, *holes = (rolled_up(ring) for ring in unrolled)
+    shell, *holes = (wrapped(ring) for ring in unwrapped)
     return shapely.difference(shell, shapely.union_all(holes)) if holes else shell
 
 
@@ -46,9 +46,9 @@ def _within(ring: np.ndarray) -> bool:
     return bool(np.abs(ring[:, 0]).max() <= 180.0)
 
 
-def _unrolled(ring: np.ndarray, is_hole: bool) -> np.ndarray:
-    """The ring without its jumps, closed over a pole if it runs round one; itself if it has no jumps."""
-    if not takes_short_cut(ring, is_hole):
+def _unwrapped(ring: np.ndarray, is_hole: bool) -> np.ndarray:
+    """The ring with continuous longitudes, closed over a pole if it runs around one. The same object if unchanged."""
+    if not crosses_antimeridian(ring, is_hole):
         return ring
     steps = np.diff(ring[:, 0])
     turns = np.concatenate([[0], np.cumsum(np.where(steps > 180, -1, np.where(steps < -180, 1, 0)))])
@@ -56,16 +56,15 @@ def _unrolled(ring: np.ndarray, is_hole: bool) -> np.ndarray:
     if turns[-1] == 0:
         return out
     if abs(turns[-1]) > 1:
-        raise InvalidInput("a ring of the polygon runs round the pole more than once", column="region")
+        raise InvalidInput("a ring of the polygon runs around the pole more than once", column="region")
     return _closed_over_pole(out)
 
 
-def takes_short_cut(ring: np.ndarray, is_hole: bool = False) -> bool:
-    """Is a step of more than 180 degrees a short cut over the antimeridian, or meant as it stands?
+def crosses_antimeridian(ring: np.ndarray, is_hole: bool = False) -> bool:
+    """Whether a step of more than 180 degrees in this ring crosses the antimeridian, instead of being a long edge.
 
-    As it stands in rings that leave -180..180; where only whole rounds from -180 to 180 are made, as bands
-    do; and in a rectangle wound the way the standard asks for: that is how a box wider than 180 degrees is
-    written.
+    It is a long edge in rings that leave -180..180; if all such steps go from -180 to 180 or back, as in bands around
+    the globe; and in a rectangle wound as the GeoJSON standard demands, the form of a box wider than 180 degrees.
     """
     steps = np.abs(np.diff(ring[:, 0]))
     wide = steps[steps > 180]
@@ -75,7 +74,7 @@ def takes_short_cut(ring: np.ndarray, is_hole: bool = False) -> bool:
 
 
 def _closed_over_pole(ring: np.ndarray) -> np.ndarray:
-    """Over the nearer pole, by the mean latitude; a ring on the equator has its pole on its left."""
+    """The ring closed over the pole nearer to its mean latitude; a ring on the equator over the pole on its left."""
     steps, latitudes = np.diff(ring[:, 0]), (ring[1:, 1] + ring[:-1, 1]) / 2
     eastward = ring[-1, 0] > ring[0, 0]
     mean = float((steps * latitudes).sum()) / (360.0 if eastward else -360.0)
@@ -84,7 +83,7 @@ def _closed_over_pole(ring: np.ndarray) -> np.ndarray:
 
 
 def is_rectangle(ring: np.ndarray) -> bool:
-    """Does the closed ring visit the corners of its bounds along the sides? It may lack width or height."""
+    """Whether the closed ring is a rectangle with sides along the axes. It may have no width or no height."""
     if len(ring) != 5:
         return False
     (xmin, ymin), (xmax, ymax) = ring.min(axis=0).tolist(), ring.max(axis=0).tolist()
@@ -93,10 +92,10 @@ def is_rectangle(ring: np.ndarray) -> bool:
     return bool(along) and set(map(tuple, ring.tolist())) == corners
 
 
-def rolled_up(ring: np.ndarray) -> shapely.Geometry:
-    """The area of an unrolled ring, cut at 180 + 360 k and moved back into -180..180.
+def wrapped(ring: np.ndarray) -> shapely.Geometry:
+    """The area of an unwrapped ring, cut at 180 + 360 k and moved back into -180..180.
 
-    GEOS cuts at exactly the seam's longitude, the same latitudes on both sides (160,000 random triangles).
+    GEOS cuts at exactly that longitude and at the same latitudes on both sides (tried on 160,000 random triangles).
     """
     area = repaired(shapely.Polygon(ring))
     first, last = np.floor((np.array(area.bounds)[[0, 2]] + 180.0) / 360.0).astype(int)
@@ -109,7 +108,7 @@ def rolled_up(ring: np.ndarray) -> shapely.Geometry:
 
 
 def repaired(geometry: shapely.Geometry) -> shapely.Geometry:
-    """The geometry if it is valid; else its area with crossings resolved. Refused if no area is left."""
+    """The geometry if it is valid, else its area with crossings resolved. Raises InvalidInput if no area is left."""
     if not geometry.is_valid:
         reason = shapely.is_valid_reason(geometry)
         parts = polygons_in(shapely.make_valid(geometry, method="structure", keep_collapsed=False))
@@ -122,21 +121,24 @@ def repaired(geometry: shapely.Geometry) -> shapely.Geometry:
 
 
 def polygons_in(geometry: shapely.Geometry) -> list[shapely.Geometry]:
-    """The polygons of a geometry of any type; lines and points, which cutting may leave, are dropped."""
+    """The polygons of a geometry of any type. Drops lines and points, which cutting may produce."""
     parts = shapely.get_parts(shapely.get_parts(geometry))
     return [part for part in parts if part.geom_type == "Polygon" and not part.is_empty]
 
 
-def with_twins(geometry: shapely.Geometry) -> shapely.Geometry:
-    """The geometry, and what it touches at 180 degrees or a pole under its other coordinates too."""
+def with_aliases(geometry: shapely.Geometry) -> shapely.Geometry:
+    """The geometry plus the aliases of its points at 180 degrees or at a pole.
+
+    Longitudes 180 and -180 are the same meridian, and at a pole all longitudes are the same point.
+    """
     xmin, ymin, xmax, ymax = geometry.bounds
-    twins = []
+    aliases = []
     for side, is_touched in ((180.0, xmax == 180.0), (-180.0, xmin == -180.0)):
         if is_touched:
             border = shapely.intersection(geometry, shapely.LineString([(side, -90), (side, 90)]))
-            twins.append(shapely.transform(border, lambda at, side=side: at * [-1.0, 1.0]))
+            aliases.append(shapely.transform(border, lambda at, side=side: at * [-1.0, 1.0]))
     for pole, is_touched in ((90.0, ymax == 90.0), (-90.0, ymin == -90.0)):
         if is_touched:
-            twins.append(shapely.LineString([(-180, pole), (180, pole)]))
-    missing = [twin for twin in twins if not shapely.covers(geometry, twin)]
+            aliases.append(shapely.LineString([(-180, pole), (180, pole)]))
+    missing = [alias for alias in aliases if not shapely.covers(geometry, alias)]
     return shapely.GeometryCollection([geometry, *missing]) if missing else geometry
