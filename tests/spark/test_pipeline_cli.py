@@ -110,9 +110,8 @@ def test_a_change_redoes_what_depends_on_it(demo: Any, out: Path, tmp_path: Path
     index, messages = out / "index", out / "messages"
     first = run_json("pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m")
     assert not first["up_to_date"] and first["pairs"] == demo["deliveries"]
-    assert run_json("pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m")[
-        "up_to_date"
-    ]
+    again = run_json("pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m")
+    assert again["up_to_date"]
     other = run_json(
         "pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m", "--layout", "sharded"
     )
