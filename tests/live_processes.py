@@ -1,4 +1,4 @@
-"""The processes of this machine, as tests that kill some see them."""
+"""Lists the processes of this machine, for tests that kill some of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def processes() -> Iterator[Process]:
 
 
 def python_workers(own: list[Process]) -> list[Process]:
-    """Those that Spark's daemon has forked."""
+    """The workers that Spark's daemon forked."""
     daemons = {each.pid for each in own if "nearcast.spark.runtime.daemon" in each.command}
     return [each for each in own if each.parent in daemons]
 

@@ -1,4 +1,4 @@
-"""A process that streams all there is, file by file: the one that tests of kills start, kill, and start again."""
+"""A program that streams all present messages file by file. Tests start it, kill it, and start it again."""
 
 from __future__ import annotations
 

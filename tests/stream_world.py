@@ -1,4 +1,4 @@
-"""A small world for tests of the stream: subscriptions that change, messages in files, and what must come out."""
+"""A small world for tests of the stream: changing subscriptions, messages in files, and the expected matches."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class World:
         return made
 
     def messages(self, n: int) -> pa.Table:
-        """New messages; what they must match now is remembered."""
+        """New messages; their expected matches are added to `expected`."""
         rng = self.rng
         texts = [" ".join(rng.choice(WORDS, int(rng.integers(0, 7)))) for _ in range(n)]
         ids = rng.permutation(n) + self._n_messages
@@ -102,14 +102,14 @@ class World:
 
 
 def weights_of(table: pa.Table) -> pa.Table:
-    """What the library makes tokens weigh over these subscriptions, in its order. They stay so when others come."""
+    """The token weights of an index over these subscriptions, in its order. Later changes do not alter them."""
     index = nc.build_index(table, "brute", on_bad="skip")
     tokens = index.vocabulary.tokens(np.arange(len(index.vocabulary)))
     return pa.table({"token": tokens, "weight": index._weights})
 
 
 def expected(subscriptions: pa.Table, weights: pa.Table, messages: Any) -> pa.Table:
-    """What the library finds; with the column of scores, whether something is ranked or not."""
+    """The matches of a single index, always with scores."""
     return scored(nc.build_index(subscriptions, "brute", weights).match(messages))
 
 

@@ -2,8 +2,8 @@
 
     deadly_run.py FOLDER LAYOUT:KIND:TIMES...
 
-FOLDER holds `index` and `messages.parquet`; each batch writes to a folder named after its number. Ids of the driver's
-processes are asked of the session, since the last batch may be the driver's own.
+FOLDER holds `index` and `messages.parquet`; each batch writes to a folder named after its number. The last
+batch may kill the driver itself, so the ids of its processes come from the session.
 """
 
 from __future__ import annotations

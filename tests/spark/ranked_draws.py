@@ -7,15 +7,15 @@ import pyarrow as pa
 
 from spark.drawn_tables import drawn
 
-ASKED = [(0.5, 0.9), (0.2, 0.7), (0.2, 0.5), (0.5, 0.4)]
+RANK_PARAMS = [(0.5, 0.9), (0.2, 0.7), (0.2, 0.5), (0.5, 0.4)]
 """(alpha, threshold): place is needed; most words are, wherever; half of them; either place or words."""
 
 
-def ranked(subscriptions: pa.Table, asked: list[tuple[float, float]], share: float = 1.0) -> pa.Table:
-    """The same, of which a share is ranked, by turns in these ways."""
+def ranked(subscriptions: pa.Table, rank_params: list[tuple[float, float]], share: float = 1.0) -> pa.Table:
+    """The same subscriptions; a share of them is ranked, with these (alpha, threshold) in turn."""
     n = subscriptions.num_rows
     is_ranked = np.random.default_rng(n).random(n) < share
-    alphas, thresholds = np.array(asked)[np.arange(n) % len(asked)].T
+    alphas, thresholds = np.array(rank_params)[np.arange(n) % len(rank_params)].T
     added = {
         "kind": pa.array(np.where(is_ranked, "rank", "match")),
         "alpha": pa.array(alphas, mask=~is_ranked),
@@ -27,8 +27,8 @@ def ranked(subscriptions: pa.Table, asked: list[tuple[float, float]], share: flo
 
 
 def real_tables(messages: pa.Table, n: int) -> tuple[pa.Table, pa.Table]:
-    """(subscriptions of both kinds and all ways to ask, messages)."""
-    return ranked(drawn(messages, n, (0.003, 0.3)), ASKED, 0.7), messages
+    """(subscriptions of both kinds and with all rank parameters, messages)."""
+    return ranked(drawn(messages, n, (0.003, 0.3)), RANK_PARAMS, 0.7), messages
 
 
 def skewed_messages(seed: int, n: int, n_words: int = 4_000) -> pa.Table:

@@ -1,4 +1,4 @@
-"""A task that tells how much of an index its worker has in memory, and how much of that is its own."""
+"""A task that reports how much of an index its worker has in memory, and how much of that it shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearcast.sharding.sharded_index import ShardedIndex, shard_index
 SCHEMA = "process long, resident long, proportional long"
 
 
-def tell_pages(
+def report_pages(
     sharded: ShardedIndex, messages: dict[str, list], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run as a barrier stage: all workers have the index in use when each looks."""

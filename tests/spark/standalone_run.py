@@ -30,15 +30,15 @@ def main(master: str, folder: Path) -> None:
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"file": [nearcast.__file__]})
 
-    told = {"packages": [row.file for row in spark.range(4).mapInArrow(files, "file string").collect()]}
+    report = {"packages": [row.file for row in spark.range(4).mapInArrow(files, "file string").collect()]}
     paths = [str(folder / name) for name in ("subscriptions.parquet", "index", "messages.parquet")]
     build_sharded(spark, paths[0], paths[1], shards=4, messages=paths[2])
     wanted = nc.build_index(subscriptions, method="pyramid").match(messages)
     for layout in ("replicated", "sharded"):
         match_batch(spark, paths[1], paths[2], str(folder / layout), layout=layout)
         found = pq.read_table(folder / layout).sort_by([("message", "ascending"), ("subscription", "ascending")])
-        told[layout] = [found.equals(wanted), wanted.num_rows]
-    sys.stdout.write(json.dumps(told) + "\n")
+        report[layout] = [found.equals(wanted), wanted.num_rows]
+    sys.stdout.write(json.dumps(report) + "\n")
 
 
 if __name__ == "__main__":

@@ -117,13 +117,13 @@ def test_two_workers_share_one_copy_of_the_index(spark: Any, tmp_path: Path) -> 
     sharded = build_sharded(spark, str(tmp_path / "s.parquet"), str(tmp_path / "index"), shards=1, method="pyramid")
     assert sharded == open_sharded(tmp_path / "index")
     task = partial(
-        shared_pages.tell_pages, sharded, messages.slice(0, 50).select(["id", "text", "lon", "lat"]).to_pydict()
+        shared_pages.report_pages, sharded, messages.slice(0, 50).select(["id", "text", "lon", "lat"]).to_pydict()
     )
-    told = {}
+    pages = {}
     for n_workers in (1, 2):
         rows = spark.range(0, n_workers, 1, n_workers).mapInArrow(task, shared_pages.SCHEMA, barrier=True).collect()
         assert len({row.process for row in rows}) == n_workers
-        told[n_workers] = [(row.resident, row.proportional) for row in rows]
-    for resident, proportional in told[2]:
+        pages[n_workers] = [(row.resident, row.proportional) for row in rows]
+    for resident, proportional in pages[2]:
         assert resident > sharded.nbytes / 2, "the index is in use"
         assert proportional < 0.6 * resident, "and half of it is the other's"

@@ -62,8 +62,8 @@ def test_messages_come_from_redis_and_matches_go_there(
     connection.xadd("two", {"value": b"{not JSON"})
     connection.xadd("two", {"another": b"field"})
     connection.xadd("two", {"value": json.dumps({"id": 999, "text": "a", "x": 500, "y": 0})})
-    told = run_stream(spark, *paths, **options)
-    assert (told["messages"], told["rejected"], told["batches"]) == (90, 3, 2), "50 entries at most 30 at a time"
+    totals = run_stream(spark, *paths, **options)
+    assert (totals["messages"], totals["rejected"], totals["batches"]) == (90, 3, 2), "50 entries at most 30 at a time"
     add_as_json(connection, "one", world.messages(10))
     monkeypatch.setattr(_Batches, "__call__", too_slow_at_first(_Batches.__call__))
     assert run_stream(spark, *paths, **options)["messages"] == 10

@@ -106,12 +106,12 @@ def test_dirty_files_of_all_formats_give_what_the_library_gives(spark: Any, tmp_
     texts = {int(row["id"]): row["text"] for row in reversed(rows) if row["id"] and row["id"].isdigit()}
     assert found["tokens"].to_pylist() == [Analyser().tokens(texts[number] or "") for number in found["id"].to_pylist()]
     starts = {"a.csv": -2, "b.csv.gz": 148, "c.jsonl": 199, "d.parquet": 299}
-    told = {starts[Path(row["source"]).name] + row["position"]: row["reason"] for row in bad(tmp_path).to_pylist()}
-    asked = {row["row"]: row["reason"] for row in refused.to_pylist()}
-    assert told.keys() == asked.keys() and len(told) == counts["rejected"]
-    # A record that is bad for two reasons may be told the other one, if it repeats an id of another part.
-    differ = [row for row in told if told[row] != asked[row]]
-    assert all("is already in this table" in asked[row] for row in differ) and len(differ) < 40
+    rejected = {starts[Path(row["source"]).name] + row["position"]: row["reason"] for row in bad(tmp_path).to_pylist()}
+    expected = {row["row"]: row["reason"] for row in refused.to_pylist()}
+    assert rejected.keys() == expected.keys() and len(rejected) == counts["rejected"]
+    # A record that is bad for two reasons may have the other reason if it repeats an id of another part.
+    differ = [row for row in rejected if rejected[row] != expected[row]]
+    assert all("is already in this table" in expected[row] for row in differ) and len(differ) < 40
 
 
 def test_the_shipped_sample_is_accepted_whole_by_any_number_of_parts(spark: Any, tmp_path: Path) -> None:
@@ -188,11 +188,11 @@ def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeyp
     once = ingest_part(part, job)
     before = {file: file.read_bytes() for folder in folders for file in folder.iterdir()}
     assert ingest_part(part, job) == once and (once.read, once.accepted, once.rejected) == (4, 2, 2)
-    late = pq.read_table(folders[2]).slice(2)  # the record with id 5, as if an earlier part had it
-    assert reject_rows(late, job, [found[0].path]) == reject_rows(late, job, [found[0].path])
+    duplicates = pq.read_table(folders[2]).slice(2)  # the record with id 5, as if an earlier part had it
+    assert reject_rows(duplicates, job, [found[0].path]) == reject_rows(duplicates, job, [found[0].path])
     assert pq.read_table(folders[0] / "part-00003-first.parquet")["id"].to_pylist() == [1]
-    told = pq.read_table(folders[1] / "part-00003-late.parquet").to_pylist()[0]
-    assert (told["position"], told["reason"]) == (5, "id 5 is already in this table; ids must differ")
+    rejected = pq.read_table(folders[1] / "part-00003-late.parquet").to_pylist()[0]
+    assert (rejected["position"], rejected["reason"]) == (5, "id 5 is already in this table; ids must differ")
     assert all(file.read_bytes() == content for file, content in before.items())
     monkeypatch.setattr(ingest_part_module, "validate_records", None)
     with pytest.raises(TypeError):
@@ -200,7 +200,7 @@ def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeyp
     assert sum(len(list(folder.iterdir())) for folder in folders) == 5
 
 
-def test_what_cannot_work_is_told_before_spark_is_asked(tmp_path: Path) -> None:
+def test_bad_arguments_are_refused_before_spark_runs(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text,lon,lat\n1,fog,2,3\n")
     source, out, rejects = [str(tmp_path / "a.csv")], str(tmp_path / "out"), str(tmp_path / "rejects")
     for mapping, options, reason in (

@@ -54,7 +54,7 @@ def test_the_change_log_rejects_what_the_base_could_not_take_up(table: pa.Table)
 def test_compaction_leaves_out_what_the_base_does_not_have(table: pa.Table, tmp_path: Path) -> None:
     write_table(pa.table({"id": pa.array([3], pa.int64())}), tmp_path / "touched.parquet")
     write_table(table, tmp_path / "base.parquet")
-    source = open_source(OneProcess(), str(tmp_path / "base.parquet"), tmp_path / "late")
+    source = open_source(OneProcess(), str(tmp_path / "base.parquet"), tmp_path / "duplicates")
     tasks = [pa.record_batch({"id": pa.array([0])})]
     kept = [*untouched(source, str(tmp_path / "touched.parquet"), DIALECT, tasks)]
     assert [number for batch in kept for number in batch["id"].to_pylist()] == [2]

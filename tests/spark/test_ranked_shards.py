@@ -116,11 +116,11 @@ def test_wherever_words_are_placed_a_message_meets_what_it_concerns(seed: int, n
     ],
 )
 def test_a_word_gets_no_more_shards_than_it_needs(
-    looks_ns: float, n_rows: int, cap: float, wanted: tuple[int, int], copies_left: float
+    lookups_ns: float, n_rows: int, cap: float, wanted: tuple[int, int], copies_left: float
 ) -> None:
     limits = np.array([cap, 10.0])
     loads, added = np.array([0.2, 0.1, 0.0, 0.0]), np.full(4, 10.0)
-    assert shards_for(loads, added, looks_ns, n_rows, limits) == wanted
+    assert shards_for(loads, added, lookups_ns, n_rows, limits) == wanted
     assert limits[1] == copies_left
 
 
@@ -159,13 +159,13 @@ def test_rows_that_need_their_words_and_place_are_not_everywhere() -> None:
     x = np.linspace(-50, 50, 200)
     boxes = {"xmin": x, "ymin": x * 0, "xmax": x + 0.1, "ymax": x * 0 + 1}
     words = [[f"w{k}", f"v{k}", "the"] for k in range(200)]
-    asked = {"kind": ["rank"] * 200, "alpha": [0.5] * 200}
-    near = pa.table({"id": np.arange(200), "tokens": words, **boxes, **asked, "threshold": [0.9] * 200})
+    rank_columns = {"kind": ["rank"] * 200, "alpha": [0.5] * 200}
+    near = pa.table({"id": np.arange(200), "tokens": words, **boxes, **rank_columns, "threshold": [0.9] * 200})
     far = near.set_column(near.column_names.index("threshold"), "threshold", pa.array([0.5] * 200))
-    worded = near.set_column(near.column_names.index("alpha"), "alpha", pa.array([0.1] * 200))
+    by_keyword = near.set_column(near.column_names.index("alpha"), "alpha", pa.array([0.1] * 200))
     messages = pa.table({"id": np.arange(200), "tokens": [["the"]] * 200, "x": x, "y": x * 0})
     copies, visits = [], []
-    for table in (near, far, worded):
+    for table in (near, far, by_keyword):
         router = make_router(table, messages, 8, DIALECT)
         assigned = router.assign(table)
         copies.append(len(assigned.rows) / 200)
@@ -223,8 +223,8 @@ def test_weights_are_those_of_the_whole_table_and_kept_for_what_comes_later(tmp_
     assert (weights.by_term == index._weights).all()  # type: ignore[attr-defined]
     later = pa.table({"kind": ["rank", "match"], "tokens": [["b", "new", "a"], ["c"]]})
     known = dict(zip(tokens.to_pylist(), weights.by_term.tolist(), strict=True))
-    told = {row["token"]: row["weight"] for row in weights.of_ranked(later).to_pylist()}
-    assert told == {"a": known["a"], "b": known["b"], "new": max(known.values())}
+    by_token = {row["token"]: row["weight"] for row in weights.of_ranked(later).to_pylist()}
+    assert by_token == {"a": known["a"], "b": known["b"], "new": max(known.values())}
 
 
 def test_a_vocabulary_gives_weights_also_from_its_file(tmp_path: Path) -> None:

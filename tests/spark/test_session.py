@@ -1,4 +1,4 @@
-"""Starting Spark: what it needs, what it says when that is missing, and how far it tells that it has come."""
+"""Starting Spark: what it needs, what it says when that is missing, and its progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nearcast.spark.runtime.session import cores_of, is_local, open_session, run
 
 
 def fake_java(folder: Path, version: str) -> Path:
-    """A command that tells a version of itself."""
+    """A command that prints a version."""
     command = folder / "bin" / "java"
     command.parent.mkdir(parents=True)
     command.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
@@ -61,7 +61,7 @@ def test_without_pyspark_the_command_says_what_to_install(tmp_path: Path) -> Non
     assert done.stderr == "error: the pipeline needs PySpark: pip install 'nearcast[spark]'\n"
 
 
-def test_a_master_that_is_none_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_invalid_master_is_refused_in_one_line(tmp_path: Path) -> None:
     arguments = ["pipeline", "vocabulary", "--messages", tmp_path, "--out", tmp_path / "v", "--master", "nonsense"]
     program = "from nearcast.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True)

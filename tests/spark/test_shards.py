@@ -142,13 +142,13 @@ def test_subscriptions_over_many_leaves_are_divided_by_text_and_copies_stay_boun
     )
     router = router_of(subscriptions, messages, 16)
     assert router.divides_wide and len(router.assign(subscriptions)[0]) <= 2 * n
-    held = np.bincount(router.assign(subscriptions)[1], minlength=16)
-    assert held.max() / held.mean() < 2
+    n_stored = np.bincount(router.assign(subscriptions)[1], minlength=16)
+    assert n_stored.max() / n_stored.mean() < 2
     assert len(router.route(messages)[0]) <= 5 * n, "a message visits its place and the shards of its three tokens"
     assert meet(router, subscriptions, messages)
 
 
-def test_bad_rows_go_nowhere_and_are_told() -> None:
+def test_bad_rows_go_nowhere_and_are_reported() -> None:
     subscriptions = pa.table(
         {
             "id": [1, None, 3, 4],
@@ -167,7 +167,7 @@ def test_bad_rows_go_nowhere_and_are_told() -> None:
 # -- cuts
 
 
-def test_a_cut_gives_each_side_the_shards_that_its_cost_asks_for() -> None:
+def test_a_cut_gives_each_side_shards_in_proportion_to_its_cost() -> None:
     points = np.column_stack([np.arange(30.0), np.zeros(30)])
     cut = best_cut(points, np.ones(30), np.empty((0, 4)), 3)
     assert cut is not None and cut.axis == 0
@@ -217,7 +217,7 @@ def test_long_texts_make_small_tasks(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("n_shards", [1, 2, 7, 32])
-def test_shards_tell_each_pair_of_the_library_once(tmp_path: Path, n_shards: int) -> None:
+def test_shards_report_each_pair_of_the_library_once(tmp_path: Path, n_shards: int) -> None:
     subscriptions, messages = nasty_subscriptions(7, 2 * SIZES[0]), nasty_messages(8, 2 * SIZES[1])
     paths = written(tmp_path, subscriptions, messages)
     wanted = nc.build_index(subscriptions, method="brute").match(messages)
@@ -226,9 +226,9 @@ def test_shards_tell_each_pair_of_the_library_once(tmp_path: Path, n_shards: int
     )
     assert match_all_shards(sharded, messages).equals(wanted)
     parts, rejects = route_table(sharded, messages)
-    told = pa.concat_tables([match_one_shard(sharded, shard, part) for shard, part in parts.items()])
+    reported = pa.concat_tables([match_one_shard(sharded, shard, part) for shard, part in parts.items()])
     assert not len(rejects)
-    assert told.sort_by([("message", "ascending"), ("subscription", "ascending")]).equals(wanted)
+    assert reported.sort_by([("message", "ascending"), ("subscription", "ascending")]).equals(wanted)
     for layout in ("replicated", "sharded"):
         counts = match_batch(
             OneProcess(), str(tmp_path / "index"), paths[1], str(tmp_path / layout), layout=layout, rows_per_task=130

@@ -53,7 +53,7 @@ def test_the_package_is_shipped_and_spark_equals_the_library(master: str, tmp_pa
         [sys.executable, str(script), master, str(tmp_path)], env=environment, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
-    told = json.loads(run.stdout.splitlines()[-1])
-    assert all(Path(file).is_relative_to(tmp_path) for file in told["packages"]), "in the folders of the run"
+    report = json.loads(run.stdout.splitlines()[-1])
+    assert all(Path(file).is_relative_to(tmp_path) for file in report["packages"]), "in the folders of the run"
     assert any((tmp_path / "cache" / "nearcast" / "kernels").rglob("*.nbc")), "and kernels where they stay"
-    assert told["replicated"][0] and told["sharded"][0] and told["sharded"][1] > 100
+    assert report["replicated"][0] and report["sharded"][0] and report["sharded"][1] > 100

@@ -90,7 +90,7 @@ def test_a_step_that_fails_is_not_done(copy: Copy) -> None:
     assert not copy.run().was_done
 
 
-def test_a_missing_input_is_told_by_name(copy: Copy, tmp_path: Path) -> None:
+def test_a_missing_input_is_named(copy: Copy, tmp_path: Path) -> None:
     for missing in ("nowhere", "*.nothing"):
         with pytest.raises(InvalidInput, match="no such file"):
             run_step(copy.step._replace(inputs=(str(tmp_path / missing),)), copy.work)
@@ -150,7 +150,7 @@ def test_a_pipeline_file_is_read_relative_to_itself(tmp_path: Path) -> None:
         ('[match]\nlayout = "sharded"', "", "never raised"),
     ],
 )
-def test_a_bad_pipeline_file_is_told_in_one_line(tmp_path: Path, old: str, new: str, reason: str) -> None:
+def test_a_bad_pipeline_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, reason: str) -> None:
     file = tmp_path / "p.toml"
     assert old in WHOLE
     file.write_text(WHOLE.replace(old, new, 1))
@@ -178,7 +178,7 @@ class SparkLike(Exception):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         (WORKER.format("nearcast.errors.InvalidInput: row 3, column 'x': not finite"), "row 3, column 'x': not finite"),
         (
@@ -190,10 +190,10 @@ class SparkLike(Exception):
         ("", "Spark failed: SparkLike"),
     ],
 )
-def test_spark_s_failures_become_one_line(text: str, told: str) -> None:
+def test_spark_s_failures_become_one_line(text: str, reason: str) -> None:
     with pytest.raises(NearcastError) as raised, plain_failures():
         raise SparkLike(text)
-    assert str(raised.value).startswith(told) and "\n" not in failure_reason(SparkLike(text))
+    assert str(raised.value).startswith(reason) and "\n" not in failure_reason(SparkLike(text))
 
 
 def test_other_failures_pass(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ def test_the_stream_equals_the_library_while_subscriptions_change(spark: Any, tm
     scene.change(20, "1.parquet")
     scene.change(20, "2.parquet")
     scene.say(60)
-    told = scene.run()
-    assert (told["batches"], told["messages"], told["changes"], told["rejected"]) == (1, 60, 40, 0)
+    totals = scene.run()
+    assert (totals["batches"], totals["messages"], totals["changes"], totals["rejected"]) == (1, 60, 40, 0)
     scene.check()
 
 
@@ -95,8 +95,8 @@ def test_changes_pile_up_and_are_built_into_a_new_base(spark: Any, tmp_path: Pat
     for k in range(5):
         scene.change(12, f"{k}.parquet")
         scene.say(40)
-        told = scene.run(compact_least=15, compact_share=0.0, subscriptions=scene.path("subscriptions"))
-        assert "compaction_failed" not in told
+        totals = scene.run(compact_least=15, compact_share=0.0, subscriptions=scene.path("subscriptions"))
+        assert "compaction_failed" not in totals
     scene.check()
     manifests = [json.loads((tmp_path / f"matches/batch={k}/_manifest.json").read_bytes()) for k in range(5)]
     assert len({manifest["base"] for manifest in manifests}) > 1, "no compaction took place"
@@ -153,16 +153,16 @@ def test_bad_messages_and_bad_files_are_rejected_with_reasons(spark: Any, tmp_pa
     scene.world.expected.append(nc.build_index(scene.world.table()).match(incoming / "ok.csv"))
     (incoming / "notes.txt").write_text("not for us")
     put(pa.table({"op": ["insert"], "id": [1]}), tmp_path / "changes")
-    told = scene.run()
+    totals = scene.run()
     rejects = read_stream_rejects(tmp_path / "matches")
-    assert told["rejected"] + told["changes_rejected"] == rejects.num_rows
+    assert totals["rejected"] + totals["changes_rejected"] == rejects.num_rows
     by_file = {Path(reject["source"]).name: reject["reason"] for reject in rejects.to_pylist()}
-    assert "broken.parquet" in by_file and "no text.parquet" in by_file and told["changes_rejected"] == 1
-    assert told["messages"] == 31 and rejects.num_rows == 5 and rejects["record"].null_count == 2
+    assert "broken.parquet" in by_file and "no text.parquet" in by_file and totals["changes_rejected"] == 1
+    assert totals["messages"] == 31 and rejects.num_rows == 5 and rejects["record"].null_count == 2
     scene.check()
 
 
-def test_the_stream_runs_until_it_is_told_to_stop(spark: Any, tmp_path: Path) -> None:
+def test_the_stream_runs_until_it_is_stopped(spark: Any, tmp_path: Path) -> None:
     scene = Scene(spark, tmp_path, World(10, 50))
     scene.say(20)
     until = threading.Event()
@@ -175,19 +175,19 @@ def test_the_stream_runs_until_it_is_told_to_stop(spark: Any, tmp_path: Path) ->
         else:
             until.set()
 
-    told = scene.run(once=False, until=until, on_batch=on_batch)
-    assert told["batches"] == 3 and n_seen == [20, 11, 12]
+    totals = scene.run(once=False, until=until, on_batch=on_batch)
+    assert totals["batches"] == 3 and n_seen == [20, 11, 12]
     scene.check()
 
 
-def test_a_stream_that_is_told_to_stop_leaves_what_it_has_not_done(spark: Any, tmp_path: Path) -> None:
+def test_a_stopped_stream_leaves_the_rest_for_the_next_run(spark: Any, tmp_path: Path) -> None:
     scene = Scene(spark, tmp_path, World(13, 50))
     for k in range(6):
         scene.say(10, f"{k}.parquet")
     until = threading.Event()
-    told = scene.run(once=False, until=until, on_batch=lambda manifest: until.set(), max_files=1)
-    assert 1 <= told["batches"] < 6
-    assert told["messages"] + scene.run()["messages"] == 60
+    totals = scene.run(once=False, until=until, on_batch=lambda manifest: until.set(), max_files=1)
+    assert 1 <= totals["batches"] < 6
+    assert totals["messages"] + scene.run()["messages"] == 60
     scene.check()
 
 

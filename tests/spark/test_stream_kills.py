@@ -166,8 +166,8 @@ def test_a_local_stream_goes_on_when_its_workers_are_killed(spark: Any, tmp_path
             killed.append(worker.pid)
 
     threading.Timer(1.5, kill_one, [None]).start()  # in some batch, or between two
-    told = run_stream(spark, *paths, changes=str(tmp_path / "changes"), once=True, max_files=1, on_batch=kill_one)
-    assert killed and told["batches"] == 6
+    totals = run_stream(spark, *paths, changes=str(tmp_path / "changes"), once=True, max_files=1, on_batch=kill_one)
+    assert killed and totals["batches"] == 6
     check(tmp_path, base)
 
 

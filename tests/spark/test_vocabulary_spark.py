@@ -46,12 +46,12 @@ def test_spark_counts_what_the_library_counts_however_the_table_is_divided(spark
         pq.write_table(table.slice(250 * k, 250), tmp_path / "many" / f"{k}.parquet", row_group_size=100)
     pq.write_table(table, tmp_path / "one.parquet")
 
-    told = build_vocabulary(spark, str(tmp_path / "many"), str(tmp_path / "new" / "many.vocabulary"))
+    counts = build_vocabulary(spark, str(tmp_path / "many"), str(tmp_path / "new" / "many.vocabulary"))
     build_vocabulary(spark, str(tmp_path / "one.parquet"), str(tmp_path / "one.vocabulary"))
     made = Vocabulary.open(tmp_path / "one.vocabulary")
     names = made.tokens(np.arange(len(made))).to_pylist()
     assert dict(zip(names, made.frequencies.tolist(), strict=True)) == expected
-    assert (made.n_documents, told["messages"], told["tokens"]) == (1000, 1000, len(WORDS))
+    assert (made.n_documents, counts["messages"], counts["tokens"]) == (1000, 1000, len(WORDS))
     assert [-expected[name] for name in names] == sorted(-count for count in expected.values())
     assert names == sorted(names, key=lambda name: (-expected[name], name.encode()))
     assert made.analyser is None  # the tokens were taken as they are
@@ -81,7 +81,7 @@ def test_the_analyser_of_the_ingest_is_remembered(spark: Any, tmp_path: Path) ->
     assert made.analyser == options.analyser and made.n_documents == 2 and made.token(0) == "run"
 
 
-def test_tables_without_words_or_rows_are_told_from_each_other(spark: Any, tmp_path: Path) -> None:
+def test_tables_without_words_differ_from_tables_without_rows(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1]}), tmp_path / "no_words.parquet")
     with pytest.raises(InvalidInput, match="no column 'tokens' or 'text'"):
         build_vocabulary(spark, str(tmp_path / "no_words.parquet"), str(tmp_path / "v"))

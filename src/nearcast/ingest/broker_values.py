@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,25 +34,18 @@ VALUES_SCHEMA = pa.schema(
 )
 
 
-class _Fault(NamedTuple):
-    entry: str
-    column: str | None
-    reason: str
-    record: str | None
-
-
 def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     """(messages with a column `entry`, rejects) from a batch with the columns `entry` and `value`."""
     records: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
-    faults: list[_Fault] = []
+    rejects: list[dict[str, Any]] = []
     for entry, value in zip(batch.column("entry").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if value is not None and value[:4] == _ARROW_MARK:
-            _read_arrow(entry, value, tables, faults)
+            _read_arrow(entry, value, tables, rejects)
         else:
-            _read_json(entry, value, records, faults)
+            _read_json(entry, value, records, rejects)
     messages = pa.concat_tables([pa.Table.from_pylist(records, VALUES_SCHEMA), *tables], promote_options="permissive")
-    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], SOURCE_REJECTS_SCHEMA)
+    return messages, pa.Table.from_pylist(rejects, SOURCE_REJECTS_SCHEMA)
 
 
 def as_arrow_stream(table: pa.Table) -> bytes:
@@ -63,21 +56,21 @@ def as_arrow_stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _read_json(entry: str, value: bytes | None, records: list[dict[str, Any]], faults: list[_Fault]) -> None:
+def _read_json(entry: str, value: bytes | None, records: list[dict[str, Any]], rejects: list[dict[str, Any]]) -> None:
     try:
         record = json.loads(value if value is not None else b"")
         if not isinstance(record, dict):
             raise ValueError(f"an object is needed, not {type(record).__name__}")
     except (ValueError, RecursionError) as error:
         shown = None if value is None else value.decode("utf-8", "replace")
-        faults.append(_Fault(entry, None, f"no JSON object: {error}", shown))
+        rejects.append(_reject(entry, None, f"no JSON object: {error}", shown))
         return
     wanted = {name: record[own] for name in VALUES_SCHEMA.names[1:] if (own := _own_name(name, record)) is not None}
     fault = _first_fault(wanted)
     if fault is None:
         records.append(wanted | {"entry": entry})
     else:
-        faults.append(_Fault(entry, *fault, json.dumps(record)))  # as ASCII: it may contain half a surrogate pair
+        rejects.append(_reject(entry, *fault, json.dumps(record)))  # as ASCII: it may contain half a surrogate pair
 
 
 def _own_name(name: str, record: Mapping[str, Any]) -> str | None:
@@ -97,7 +90,7 @@ def _first_fault(record: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _read_arrow(entry: str, value: bytes, tables: list[pa.Table], faults: list[_Fault]) -> None:
+def _read_arrow(entry: str, value: bytes, tables: list[pa.Table], rejects: list[dict[str, Any]]) -> None:
     try:
         table = pa.ipc.open_stream(value).read_all()
         table.validate(full=True)
@@ -105,7 +98,7 @@ def _read_arrow(entry: str, value: bytes, tables: list[pa.Table], faults: list[_
         columns = {name: _fitted(table[own], VALUES_SCHEMA.field(name).type) for name, own in names.items() if own}
         tables.append(pa.table(columns | {"entry": pa.array([entry] * table.num_rows, pa.string())}))
     except (pa.ArrowException, OSError, ValueError) as error:
-        faults.append(_Fault(entry, None, f"no Arrow stream of messages: {error}", None))
+        rejects.append(_reject(entry, None, f"no Arrow stream of messages: {error}", None))
 
 
 def _fitted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
@@ -115,5 +108,5 @@ def _fitted(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return values.cast(kind)
 
 
-def _as_reject(fault: _Fault) -> dict[str, Any]:
-    return {"source": fault.entry, "row": None, "column": fault.column, "reason": fault.reason, "record": fault.record}
+def _reject(entry: str, column: str | None, reason: str, record: str | None) -> dict[str, Any]:
+    return {"source": entry, "row": None, "column": column, "reason": reason, "record": record}

@@ -146,12 +146,13 @@ def _block(parsed: _Parsed, lines: Lines, header: Header, columns: Columns) -> B
         rows, positions, n_read = rows[:at] + rows[at + 1 :], positions[:at] + positions[at + 1 :], n_read - 1
     width = len(header.names)
     if any(len(row) != width for row in rows):
+        pairs = list(zip(rows, positions, strict=True))
         faults = faults + [
-            Fault(position, None, _width_reason(row, width), printable(",".join(row)))
-            for row, position in zip(rows, positions, strict=True)
+            Fault(at, None, _width_reason(row, width), printable(",".join(row)))
+            for row, at in pairs
             if len(row) != width
         ]
-        positions = [position for row, position in zip(rows, positions, strict=True) if len(row) == width]
+        positions = [at for row, at in pairs if len(row) == width]
         rows = [row for row in rows if len(row) == width]
     return Block(_table(rows, header.names, columns), np.array(positions, np.int64), faults, n_read)
 

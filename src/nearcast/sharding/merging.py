@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of, take
+from nearcast.arrays.ragged import sort_in_place, starts_of, take
 from nearcast.model import Found
 
 
@@ -28,15 +28,15 @@ def _sort_ids(ids, starts, n_runs):
     """Sort the ids of messages that have several runs and drop repeats; return how many ids are left."""
     n = first = 0
     for m in range(len(n_runs)):
-        stop = starts[m + 1]
-        kept = stop
+        stop, begin = starts[m + 1], n
         if n_runs[m] > 1:
             sort_in_place(ids, first, stop)
-            kept = drop_repeats(ids, first, stop)
-        if n != first:
-            for k in range(kept - first):
-                ids[n + k] = ids[first + k]
-        n += kept - first
+        elif n == first:  # sorted and in place
+            n = first = stop
+        for k in range(first, stop):
+            if n == begin or ids[n - 1] != ids[k]:
+                ids[n] = ids[k]
+                n += 1
         starts[m + 1] = n
         first = stop
     return n

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -62,16 +61,15 @@ def match_batch(
     sharded = open_sharded(index)
     chosen = chosen_layout(sharded, layout)
     rows = rows_per_task or _rows_per_task(messages, cores_of(session))
-    with NewFolder(out, replaces_anything=True) as folder:
-        attempts = folder.path / "_attempts"
-        attempts.mkdir()
-        source = open_source(session, messages, folder.path / "_duplicates", rows, MESSAGE_COLUMNS)
-        job = MatchJob(sharded, source, str(attempts), _salts(sharded, len(source.tasks)))
+    scratch_path = f"{os.path.abspath(out)}.attempts"
+    with NewFolder(out, replaces_anything=True) as folder, NewFolder(scratch_path) as attempts:
+        source = open_source(session, messages, attempts.path / "duplicates", rows, MESSAGE_COLUMNS)
+        job = MatchJob(sharded, source, str(attempts.path), _salts(sharded, len(source.tasks)))
         reports = _run(session, job, chosen) if source.tasks else []
         counts = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(reports), **_counts(reports)}
-        _assemble(folder.path, reports, counts, sharded.matches_schema)
-        for scratch in (attempts, source.duplicates):
-            shutil.rmtree(scratch)
+        for k, name in enumerate(row.file for row in reports if row.file):
+            (attempts.path / name).rename(folder.path / f"part-{k:05d}.parquet")
+        _complete(folder.path, reports, counts, sharded.matches_schema)
         folder.publish()
     return counts
 
@@ -111,12 +109,9 @@ def _counts(reports: list[Any]) -> dict[str, int]:
     return {name: sum(row[name] for row in reports) for name in ("messages", "rejected", "visits", "pairs")}
 
 
-def _assemble(folder: Path, reports: list[Any], counts: dict[str, Any], schema: pa.Schema) -> None:
-    """Fill the new folder with the files named in the reports, the rejects and the counts."""
-    files = [row.file for row in reports if row.file]
-    for k, name in enumerate(files):
-        (folder / "_attempts" / name).rename(folder / f"part-{k:05d}.parquet")
-    if not files:
+def _complete(folder: Path, reports: list[Any], counts: dict[str, Any], schema: pa.Schema) -> None:
+    """Add the rejects and the counts to the files of matches, and an empty file where nothing matched."""
+    if not any(row.file for row in reports):
         pq.write_table(schema.empty_table(), folder / "part-00000.parquet")
     rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(read_arrow_stream(row.rejects) for row in reports)])
     if len(rejects):

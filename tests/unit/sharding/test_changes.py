@@ -59,12 +59,12 @@ def test_a_bad_row_leaves_the_good_one_before_it_in_effect() -> None:
     bad = insert(1, "b") | {"xmin": float("nan")}
     found = read_changes(rows(insert(1, "a"), bad, {"op": "upsert", "id": 4}), "f", DIALECT)
     assert state(found) == {1: ["a"]}
-    told = found.rejects.to_pylist()
-    assert [(reject["source"], reject["row"], reject["column"]) for reject in told] == [
+    rejects = found.rejects.to_pylist()
+    assert [(reject["source"], reject["row"], reject["column"]) for reject in rejects] == [
         ("f", 1, "xmin"),
         ("f", 2, "op"),
     ]
-    assert "upsert" in told[1]["reason"] and "upsert" in told[1]["record"]
+    assert "upsert" in rejects[1]["reason"] and "upsert" in rejects[1]["record"]
 
 
 def test_a_column_order_rules_over_the_position() -> None:

@@ -70,10 +70,10 @@ def test_a_table_that_ingest_wrote_is_not_read_for_its_ids(tmp_path: Path, monke
     monkeypatch.setattr("nearcast.spark.batch.duplicate_ids._has_repeats", lambda table: bool(looked.append(table)))
     pq.write_table(pa.table({"id": [3, 1, 2]}), tmp_path / "part-0.parquet")
     (tmp_path / "_counts.json").write_text(json.dumps({"kind": "messages", "read": 5, "accepted": 3}))
-    assert open_source(OneProcess(), str(tmp_path), tmp_path / ".late-1").n_rows == 3
+    assert open_source(OneProcess(), str(tmp_path), tmp_path / ".duplicates-1").n_rows == 3
     assert not looked
     pq.write_table(pa.table({"id": [3]}), tmp_path / "part-1.parquet")  # not by ingest
-    open_source(OneProcess(), str(tmp_path), tmp_path / ".late-2")
+    open_source(OneProcess(), str(tmp_path), tmp_path / ".duplicates-2")
     assert looked == [str(tmp_path)]
 
 
@@ -81,6 +81,6 @@ def test_ids_that_differ_are_no_repeats_in_whatever_order_they_come(tmp_path: Pa
     ids = np.random.default_rng(3).permutation(1_000) - 500
     for k, part in enumerate((ids[:300], ids[300:])):
         pq.write_table(pa.table({"id": part}), tmp_path / f"{k}.parquet", row_group_size=128)
-    source = open_source(OneProcess(), str(tmp_path), tmp_path / ".late", 100)
-    assert len(source.tasks) > 5 and not list((tmp_path / ".late").iterdir())
+    source = open_source(OneProcess(), str(tmp_path), tmp_path / ".duplicates", 100)
+    assert len(source.tasks) > 5 and not list((tmp_path / ".duplicates").iterdir())
     assert sum(source.read(task).table.num_rows for task in range(len(source.tasks))) == 1_000

@@ -24,18 +24,18 @@ N_SUBSCRIPTIONS = 10_000
 
 
 def work_of_shards(
-    subscriptions: pa.Table, sample: pa.Table, held_out: pa.Table, n_shards: int
+    subscriptions: pa.Table, sample: pa.Table, unseen: pa.Table, n_shards: int
 ) -> tuple[np.ndarray, float, float]:
     """(nanoseconds of each shard by the work that its index counted, shards a message, copies a subscription)."""
     router = make_router(subscriptions, sample, n_shards, Dialect(nc.Analyser(), LONLAT, "skip"))
     assigned = router.assign(subscriptions)
-    rows, shards = router.with_keys(assigned.filed).route(held_out)[:2]
+    rows, shards = router.with_keys(assigned.filed).route(unseen)[:2]
     work = np.zeros(n_shards)
     for shard in range(n_shards):
         index = nc.build_index(subscriptions.take(pa.array(assigned.rows[assigned.shards == shard])), method="pyramid")
-        visitors = held_out.take(pa.array(rows[shards == shard]))
+        visitors = unseen.take(pa.array(rows[shards == shard]))
         work[shard] = work_of(index, visitors)
-    return work, len(rows) / held_out.num_rows, len(assigned.rows) / subscriptions.num_rows
+    return work, len(rows) / unseen.num_rows, len(assigned.rows) / subscriptions.num_rows
 
 
 def assert_even(subscriptions: pa.Table, messages: pa.Table, n_shards: int, most_visits: float) -> None:

@@ -45,7 +45,7 @@ def together(blocks: list[Block]) -> Block:
     return made
 
 
-def told(block: Block) -> dict[int, str]:
+def reasons_of(block: Block) -> dict[int, str]:
     return {fault.position: fault.reason for fault in block.faults}
 
 
@@ -63,14 +63,14 @@ def test_a_mark_of_byte_order_and_dos_line_ends_leave_no_trace(tmp_path: Path) -
     assert block.table["id"].to_pylist() == ["1"] and block.table["y"].to_pylist() == ["3"]
 
 
-def test_every_broken_line_is_told_by_number_and_spares_its_neighbours(tmp_path: Path) -> None:
+def test_every_broken_line_is_reported_by_number_and_spares_its_neighbours(tmp_path: Path) -> None:
     content = (
         b'id,text,x,y\n1,good,2,3\n\n2,too,few\n3,too,many,4,5\n4,"open,2,3\n5,\xff\xe9,2,3\n6,"a"b,2,3\n7,x\ry,1,1\n'
     )
     content += b"8,end,2,3"
     block = read_csv(tmp_path / "a.csv", content)
     assert block.table["id"].to_pylist() == ["1", "8"] and block.positions.tolist() == [2, 10]
-    assert {position: reason[:22] for position, reason in told(block).items()} == {
+    assert {position: reason[:22] for position, reason in reasons_of(block).items()} == {
         3: "an empty line",
         4: "the line has 3 fields,",
         5: "the line has 5 fields,",
@@ -92,7 +92,7 @@ def test_a_quote_that_never_closes_costs_one_line(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(csv_records, "MOST_JOINED", 5)
     rows = b"".join(b"%d,word,2,3\n" % k for k in range(2, 50))
     block = read_csv(tmp_path / "a.csv", b'id,text,x,y\n1,"open,2,3\n' + rows)
-    assert block.table.num_rows == 48 and list(told(block)) == [2]
+    assert block.table.num_rows == 48 and list(reasons_of(block)) == [2]
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 16, 1000])
@@ -101,14 +101,14 @@ def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.
     content = b'\xef\xbb\xbfid,text,x,y\r\n1,"a\nb",2,3\n2,"open,2,3\n3,\xc3\xa9,2,3\n4,\xff,2,3\n\n5,"z",1,1'
     block = read_csv(tmp_path / "a.csv", content)
     assert block.table["id"].to_pylist() == ["1", "3", "5"] and block.positions.tolist() == [2, 5, 8]
-    assert sorted(told(block)) == [4, 6, 7]
+    assert sorted(reasons_of(block)) == [4, 6, 7]
 
 
 def test_a_line_past_all_bounds_is_a_fault_and_not_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "LONGEST_LINE", 100)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     block = read_csv(tmp_path / "a.csv", b"id,text,x,y\n1," + b"w" * 5000 + b",2,3\n2,fine,4,5\n")
-    assert block.table["id"].to_pylist() == ["2"] and told(block) == {2: "a line longer than 100 bytes"}
+    assert block.table["id"].to_pylist() == ["2"] and reasons_of(block) == {2: "a line longer than 100 bytes"}
     assert len(block.faults[0].record) < 200
 
 
@@ -136,16 +136,16 @@ def test_other_encodings_tabs_and_absent_headers_are_options(tmp_path: Path) -> 
 
 def test_a_file_whose_header_lacks_a_column_rejects_each_of_its_rows(tmp_path: Path) -> None:
     block = read_csv(tmp_path / "a.csv", b"id,text,x\n1,one,2\n2,two,3\n")
-    assert set(told(block).values()) == {"the file has no column 'y'; it has id, text, x"} and block.n_read == 2
+    assert set(reasons_of(block).values()) == {"the file has no column 'y'; it has id, text, x"} and block.n_read == 2
     twice = read_csv(tmp_path / "b.csv", b"id,text,x,y,x\n1,one,2,3,4\n")
-    assert told(twice)[2].startswith("the file has two columns 'x'")
+    assert reasons_of(twice)[2].startswith("the file has two columns 'x'")
 
 
 def test_an_empty_file_and_one_of_blank_lines_have_no_rows(tmp_path: Path) -> None:
     assert read_csv(tmp_path / "a.csv", b"").n_read == 0
     assert read_csv(tmp_path / "b.csv", b"\n\n").n_read == 2
     below = read_csv(tmp_path / "c.csv", b"\nid,text,x,y\n1,one,2,3\n")
-    assert below.table.num_rows == 1 and told(below) == {1: "an empty line"}
+    assert below.table.num_rows == 1 and reasons_of(below) == {1: "an empty line"}
 
 
 CELLS = st.sampled_from(["", "a", '"', '""', '"a', 'a"', '"a"', "\n", "\r\n", ",", "é", "\x00", "\x85", "\u2028"])
@@ -159,7 +159,7 @@ def test_whatever_the_bytes_every_line_is_in_a_record_or_a_fault(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", size)
         block = read_csv(path, ("id,text,x,y\n" + "".join(pieces)).encode())
-    seen = [*block.positions.tolist(), *told(block)]
+    seen = [*block.positions.tolist(), *reasons_of(block)]
     assert len(set(seen)) == len(seen)
 
 
@@ -193,7 +193,7 @@ def test_json_numbers_stay_the_text_that_they_are(tmp_path: Path) -> None:
     ]
 
 
-def test_broken_json_is_told_line_by_line(tmp_path: Path) -> None:
+def test_broken_json_is_reported_line_by_line(tmp_path: Path) -> None:
     deep = b"[" * 100_000
     content = (
         b'{"id": 1, "text": "t", "x": 1, "y": 2}\n{"id": 2,\n\n[1]\n{"id": 3, "text": ["l"], "x": 1, "y": 1}\n'
@@ -201,7 +201,7 @@ def test_broken_json_is_told_line_by_line(tmp_path: Path) -> None:
     )
     block = read_json(tmp_path / "a.jsonl", content)
     assert block.table["id"].to_pylist() == ["1"]
-    assert {position: reason[:21] for position, reason in told(block).items()} == {
+    assert {position: reason[:21] for position, reason in reasons_of(block).items()} == {
         2: "the line is no JSON: ",
         3: "an empty line",
         4: "the line is no JSON o",
@@ -228,7 +228,7 @@ def test_parquet_keeps_its_types_and_refuses_what_is_no_text(tmp_path: Path) -> 
     pq.write_table(pa.table(columns), path)
     block = together(list(parquet_blocks(Split(0, str(path), "parquet"), COLUMNS)))
     assert block.table.to_pylist() == [{"id": 1, "text": "good", "x": 1.0, "y": 3}]
-    assert told(block) == {2: "the text is not UTF-8"} and block.faults[0].record == "\\xff"
+    assert reasons_of(block) == {2: "the text is not UTF-8"} and block.faults[0].record == "\\xff"
 
 
 def test_a_parquet_file_that_is_none_breaks(tmp_path: Path) -> None:
