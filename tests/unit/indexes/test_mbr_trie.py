@@ -28,7 +28,7 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.matcher import Matcher
-from nearcast.structures.trie.nodes import GAP, N_FREE, RENUMBERED, ROOT, USED
+from nearcast.structures.trie.layout import GAP, N_FREE, RENUMBERED, ROOT, USED
 from trie_soundness import expect_sound_trie
 
 GAPS = ["mbr-trie gap=1", "mbr-trie gap=2", "mbr-trie gap=5", "mbr-trie"]

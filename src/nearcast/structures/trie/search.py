@@ -19,7 +19,7 @@ from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.boxes import overlaps, round_both_ways, surely_overlaps
-from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
+from nearcast.structures.trie.layout import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.probe import TrieMessage, TrieView, node_overlaps, packed, push_children
 
 FOUND, NODES, READ, TOP = range(4)  # places in Walk.work: rows found, nodes reached, rows read, the stack's top
