@@ -1,4 +1,4 @@
-"""What must hold of an AP-tree at any time, told from the rows alone."""
+"""What must hold of an AP-tree at any time, computed from the rows alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import bisect
 import numpy as np
 
 from nearcast.indexes.ap_tree import ApTree
-from nearcast.indexes.ap_tree.entries import PIVOT, ROW, SECOND, THIRD, XMAX, XMIN, YMAX, YMIN
-from nearcast.indexes.ap_tree.nodes import (
+from nearcast.indexes.ap_tree.layout import (
     ACROSS,
     BY_PLACE,
     BY_WORDS,
@@ -25,14 +24,22 @@ from nearcast.indexes.ap_tree.nodes import (
     LEAF,
     LEVEL,
     NONE,
+    PIVOT,
     ROOM,
     ROOT,
+    ROW,
+    SECOND,
+    THIRD,
     USED_CELLS,
     USED_CUTS,
     USED_EDGES,
     USED_ENTRIES,
     USED_NODES,
     WEIGHT,
+    XMAX,
+    XMIN,
+    YMAX,
+    YMIN,
 )
 
 
@@ -40,29 +47,29 @@ class Walk:
     """From the root down with all rows that should be there; every node is compared with what it should be."""
 
     def __init__(self, method: ApTree) -> None:
-        self.keeper, self.store = method.keeper, method.store
-        self.tree = method.keeper.tree
-        self.settings = method.keeper._settings
+        self.structure, self.store = method.structure, method.store
+        self.tree = method.structure.tree
+        self.settings = method.structure._settings
         self.alive = np.zeros(DEAD, int)
 
     def expect_sound(self, rows: np.ndarray) -> None:
         self.ranks = {int(row): self.ranks_of(int(row)) for row in rows}
         waiting = [(ROOT, sorted(self.ranks))]
         while waiting:
-            node, held = waiting.pop()
-            waiting += self.expect_node(node, held)
+            node, rows_here = waiting.pop()
+            waiting += self.expect_node(node, rows_here)
         used, dead = self.tree.head[:DEAD], self.tree.head[DEAD:]
         assert (used - dead).tolist() == self.alive.tolist(), "what is not alive is counted as dead"
 
     def ranks_of(self, row: int) -> list[int]:
         arrays = self.store.arrays
         terms = arrays.terms[arrays.offsets[row] :][: arrays.n_terms[row]]
-        ranks = sorted(self.keeper.ranks.by_term[terms].tolist())
+        ranks = sorted(self.structure.ranks.by_term[terms].tolist())
         assert ranks[0] > 0 and len(set(ranks)) == len(ranks)
         return ranks
 
     def expect_node(self, node: int, rows: list[int]) -> list[tuple[int, list[int]]]:
-        line = self.tree.shape.nodes[node].tolist()
+        line = self.tree.view.nodes[node].tolist()
         assert line[WEIGHT] == len(rows), f"node {node} weighs {line[WEIGHT]}, but {len(rows)} rows lead to it"
         self.alive[USED_NODES] += 1
         if line[KIND] == LEAF:
@@ -76,7 +83,7 @@ class Walk:
         assert line[COUNT] <= line[ROOM]
         self.alive[USED_ENTRIES] += line[ROOM]
         part = slice(line[FIRST], line[FIRST] + line[COUNT])
-        entries, sides = self.tree.shape.entries[part], self.tree.shape.sides[part]
+        entries, sides = self.tree.view.entries[part], self.tree.view.sides[part]
         assert sorted(entries[:, ROW].tolist()) == rows
         for entry, side in zip(entries.tolist(), sides, strict=True):
             ranks = self.ranks[entry[ROW]]
@@ -93,11 +100,11 @@ class Walk:
 
     def cuts(self, node: int, line: list[int], rows: list[int]) -> list[tuple[int, list[int]]]:
         """Each row in the cut of its rank at the level, or in the dummy; cuts ascend and do not overlap."""
-        shape, part = self.tree.shape, slice(line[FIRST], line[FIRST] + line[COUNT])
+        view, part = self.tree.view, slice(line[FIRST], line[FIRST] + line[COUNT])
         self.alive[USED_CUTS] += line[ROOM]
         assert 1 <= line[COUNT] <= min(line[ROOM], max(self.settings.f, 2))
         assert self.tree.facts.flags[node] & BY_WORDS
-        lows, highs = shape.lows[part].tolist(), shape.kids[part, HIGH].tolist()
+        lows, highs = view.lows[part].tolist(), view.kids[part, HIGH].tolist()
         assert all(low <= high for low, high in zip(lows, highs, strict=True))
         assert all(high < low for high, low in zip(highs[:-1], lows[1:], strict=True))
         parts: list[list[int]] = [[] for _ in lows]
@@ -111,22 +118,22 @@ class Walk:
             assert cut >= 0 and rank <= highs[cut], f"row {row} fits no cut of node {node}"
             parts[cut].append(row)
         children = []
-        for kid, held in zip(shape.kids[part, CHILD].tolist(), parts, strict=True):
-            level = shape.nodes[kid >> 1]
+        for kid, rows_here in zip(view.kids[part, CHILD].tolist(), parts, strict=True):
+            level = view.nodes[kid >> 1]
             base = level[EDGES] if level[KIND] == K_NODE else level[LEVEL]
             assert base == line[LEVEL] + (kid & 1), "a single term is behind, several are not"
-            children.append((kid >> 1, held))
+            children.append((kid >> 1, rows_here))
         return children + self.dummy(line, used_up, BY_WORDS)
 
     def cells(self, node: int, line: list[int], rows: list[int]) -> list[tuple[int, list[int]]]:
         """Each row in every cell that it overlaps, or in the dummy where it covers the region."""
-        shape, region = self.tree.shape, self.tree.facts.regions[node]
+        view, region = self.tree.view, self.tree.facts.regions[node]
         across, down = line[ACROSS], line[DOWN]
         self.alive[USED_CELLS] += across * down
         self.alive[USED_EDGES] += across + down - 2
         assert 2 <= across * down <= self.settings.f
         assert self.tree.facts.flags[node] & BY_PLACE
-        edges = shape.edges[line[EDGES] : line[EDGES] + across + down - 2].tolist()
+        edges = view.edges[line[EDGES] : line[EDGES] + across + down - 2].tolist()
         xs, ys = edges[: across - 1], edges[across - 1 :]
         assert xs == sorted(set(xs)) and ys == sorted(set(ys))
         parts: dict[int, list[int]] = {cell: [] for cell in range(across * down)}
@@ -140,13 +147,13 @@ class Walk:
                 for x in range(bisect.bisect_right(xs, box[0]), bisect.bisect_right(xs, box[2]) + 1):
                     parts[y * across + x].append(row)
         children = []
-        for cell, held in parts.items():
-            child = int(shape.cells[line[FIRST] + cell])
-            assert child != NONE or not held, f"cell {cell} of node {node} lacks {len(held)} rows"
+        for cell, rows_here in parts.items():
+            child = int(view.cells[line[FIRST] + cell])
+            assert child != NONE or not rows_here, f"cell {cell} of node {node} lacks {len(rows_here)} rows"
             if child != NONE:
                 inside = self.tree.facts.regions[child]
                 assert (inside[:2] >= region[:2]).all() and (inside[2:] <= region[2:]).all()
-                children.append((child, held))
+                children.append((child, rows_here))
         return children + self.dummy(line, covering, BY_PLACE)
 
     def dummy(self, line: list[int], rows: list[int], flag: int) -> list[tuple[int, list[int]]]:

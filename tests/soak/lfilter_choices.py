@@ -1,8 +1,9 @@
-"""A script, not a test: times say whether `lfilter` chooses well. `python tests/soak/lfilter_choices.py A 1000000 2`
+"""A script, not a test: measures whether `lfilter` chooses well. `python tests/soak/lfilter_choices.py A 1000000 2`
 
 The last number is the seed of subscriptions and messages; the costs were fitted to others (lfilter_fit.py). For each
 group of messages: microseconds a message of `lfilter`, its parts and `rt++-tree` (batches in turns, the lower quartile
-of the rounds), and how often the way chosen is right among messages where trie and quadtree differ more than twofold.
+of the rounds), and how often the chosen strategy is right among messages where trie and quadtree differ more than
+twofold.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Each message of workloads A and B is matched alone by each strategy; the counts of the model times the constants should
 give the time. Errors are relative, so that a short message counts as much as a long one. The filter's part of `lists`
-is assumed to be that of `cells`. The last number is the seed: judge the constants with another seed
-(lfilter_choices.py).
+is assumed to be that of `cells`. The last number is the seed: judge the constants with another (lfilter_choices.py).
 """
 
 from __future__ import annotations

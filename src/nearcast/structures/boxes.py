@@ -35,15 +35,15 @@ def outward(boxes: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def rounded_both_ways(box):
+def rounded_out_and_in(box):
     """float32[8]: a message's box rounded outward, then rounded inward."""
     out = np.empty(8, np.float32)
-    round_both_ways(box, out)
+    round_out_and_in(box, out)
     return out
 
 
 @lean_kernel
-def round_both_ways(box, out):
+def round_out_and_in(box, out):
     """Write a message's box to out[:4] rounded outward, and to out[4:8] rounded inward."""
     for side in range(2):
         out[side], out[side + 4] = rounded_down(box[side]), -rounded_down(-box[side])

@@ -17,7 +17,7 @@ from nearcast.errors import InvalidInput
 from nearcast.indexes.ap_tree import ApTree
 from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, placed_edges
 from nearcast.indexes.ap_tree.cuts import cost_of, heuristic_bounds, keyword_bounds, optimal_bounds
-from nearcast.indexes.ap_tree.nodes import COUNT, K_NODE, KIND, LEAF, ROOT, S_NODE
+from nearcast.indexes.ap_tree.layout import COUNT, K_NODE, KIND, LEAF, ROOT, S_NODE
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     Message,
@@ -71,7 +71,7 @@ def change(method: str, updates: int, n_ids: int, checks: int) -> SubscriptionSe
 @pytest.mark.parametrize("method", SMALL)
 def test_many_changes_leave_the_tree_sound(method: str) -> None:
     matcher = change(method, UPDATES, 300, CHECKS)
-    done = tree_of(matcher).keeper.done
+    done = tree_of(matcher).structure.done
     assert done.splits > 0
     assert (done.rebuilds > 0) == ("rebuild=false" not in method)
 
@@ -118,8 +118,8 @@ def test_a_tree_grows_from_nothing_and_shrinks_to_nothing(method: str) -> None:
 def test_identical_subscriptions_stay_in_one_leaf() -> None:
     box = (0.25, 0.25, 0.75, 0.75)
     matcher = built("ap-tree f=4 theta_p=2", [Subscription(i, [1, 2, 3], box) for i in range(300)])
-    shape = tree_of(matcher).keeper.tree.shape
-    assert shape.nodes[ROOT, KIND] == LEAF and shape.nodes[ROOT, COUNT] == 300
+    view = tree_of(matcher).structure.tree.view
+    assert view.nodes[ROOT, KIND] == LEAF and view.nodes[ROOT, COUNT] == 300
     insert(matcher, [Subscription(1000 + i, [1, 2, 3], box) for i in range(300)])
     insert(matcher, [Subscription(5000, [1, 4], box)])
     expect_sound(tree_of(matcher))
@@ -133,8 +133,8 @@ def test_words_part_what_is_in_one_place_and_places_part_what_has_one_word() -> 
     box = (0.4, 0.4, 0.6, 0.6)
     by_words = built("ap-tree theta_p=4", [Subscription(i, [i % 50], box) for i in range(200)])
     by_place = built("ap-tree theta_p=4", [Subscription(i, [1], random_box(rng, 0.02)) for i in range(200)])
-    assert tree_of(by_words).keeper.tree.shape.nodes[ROOT, KIND] == K_NODE
-    assert tree_of(by_place).keeper.tree.shape.nodes[ROOT, KIND] == S_NODE
+    assert tree_of(by_words).structure.tree.view.nodes[ROOT, KIND] == K_NODE
+    assert tree_of(by_place).structure.tree.view.nodes[ROOT, KIND] == S_NODE
     assert "k-nodes" in tree_of(by_words).plan
 
 
@@ -143,7 +143,7 @@ def test_priority_decides_the_first_division() -> None:
     mixed = [Subscription(i, [i % 20, 20 + i % 7], random_box(rng, 0.1)) for i in range(400)]
     for priority, kind in (("keyword", K_NODE), ("space", S_NODE)):
         matcher = built(f"ap-tree theta_p=4 priority={priority}", mixed)
-        assert tree_of(matcher).keeper.tree.shape.nodes[ROOT, KIND] == kind
+        assert tree_of(matcher).structure.tree.view.nodes[ROOT, KIND] == kind
         expect_sound(tree_of(matcher))
 
 
@@ -151,14 +151,14 @@ def test_priority_decides_the_first_division() -> None:
 def test_copies_are_bounded(copies: int) -> None:
     subscriptions = [s._replace(terms=[1]) for s in random_subscriptions(3, 600, largest=0.3)]
     matcher = built(f"ap-tree f=16 theta_p=4 copies={copies}", subscriptions)
-    assert tree_of(matcher).keeper.tree.copies <= copies + 1e-9
+    assert tree_of(matcher).structure.tree.copies <= copies + 1e-9
     expect_sound(tree_of(matcher))
 
 
 def test_ranges_over_all_cells_find_each_row_once() -> None:
     subscriptions = random_subscriptions(4, 400, vocabulary=8, largest=0.5)
     matcher = built("ap-tree f=16 theta_p=4 priority=space copies=30", subscriptions)
-    assert tree_of(matcher).keeper.tree.copies > 3
+    assert tree_of(matcher).structure.tree.copies > 3
     hits, work = tree_of(matcher).match(batch_of([Message(list(range(8)), EVERYWHERE)]))
     assert len(hits.rows) == len(set(hits.rows.tolist())) == 400 and work.candidates > 1200
 
@@ -232,31 +232,31 @@ def test_a_tree_follows_drift_and_does_not_where_it_is_told_not_to() -> None:
     )
     assert answers(follows, messages) == answers(stays, messages)
     work = [tree_of(matcher).match(messages)[1] for matcher in (follows, stays)]
-    assert tree_of(follows).keeper.done.rebuilds > 0 and tree_of(stays).keeper.done.rebuilds == 0
+    assert tree_of(follows).structure.done.rebuilds > 0 and tree_of(stays).structure.done.rebuilds == 0
     assert work[0].candidates + 10 * work[0].nodes < work[1].candidates + 10 * work[1].nodes
-    assert f"{tree_of(follows).keeper.done.rebuilt_rows:,} rows built anew" in tree_of(follows).plan
+    assert f"{tree_of(follows).structure.done.rebuilt_rows:,} rows built anew" in tree_of(follows).plan
 
 
 def test_rows_of_the_same_kind_make_no_drift() -> None:
     n = 200 if JIT_DISABLED else 2000
     matcher = built("ap-tree theta_p=20", drifting(1, n, 0, range(40), 0.2))
     insert(matcher, drifting(2, n, 50_000, range(40), 0.2))
-    assert tree_of(matcher).keeper.done.rebuilt_rows <= n // 4, "a small node at most, by chance"
+    assert tree_of(matcher).structure.done.rebuilt_rows <= n // 4, "a small node at most, by chance"
 
 
 def test_expected_messages_decide_how_rows_are_divided() -> None:
     """All messages come to one corner: it is divided more finely than by area."""
     subscriptions = [s._replace(terms=[1]) for s in random_subscriptions(6, 2000, largest=0.02)]
     crowd = [Message([1], point(0.9 + 0.001 * k, 0.95)) for k in range(90)]
-    told, untold = empty("ap-tree f=16 theta_p=8"), empty("ap-tree f=16 theta_p=8")
-    told.expect(batch_of(crowd))
-    for matcher in (told, untold):
+    sampled, unsampled = empty("ap-tree f=16 theta_p=8"), empty("ap-tree f=16 theta_p=8")
+    sampled.expect(batch_of(crowd))
+    for matcher in (sampled, unsampled):
         insert(matcher, subscriptions)
         expect_sound(tree_of(matcher))
-    assert answers(told, crowd) == answers(untold, crowd)
-    root = [tree_of(matcher).keeper.tree.shape.edges[:3] for matcher in (told, untold)]
+    assert answers(sampled, crowd) == answers(unsampled, crowd)
+    root = [tree_of(matcher).structure.tree.view.edges[:3] for matcher in (sampled, unsampled)]
     assert root[0][-1] > root[1][-1]
-    assert tree_of(told).expected is not None and tree_of(untold).expected is None
+    assert tree_of(sampled).expected is not None and tree_of(unsampled).expected is None
 
 
 def test_long_rows_and_messages_are_matched_in_full() -> None:

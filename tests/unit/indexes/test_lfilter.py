@@ -93,7 +93,7 @@ LONG = [m._replace(terms=sorted({*m.terms, *range(0, 300, 2)})) for m in random_
 
 
 @pytest.mark.parametrize("options", ["tau_num=4 copies=16", "tau_num=16", "copies=1 tau_num=8"])
-def test_all_ways_find_the_same_and_a_row_of_many_lists_once(options: str) -> None:
+def test_all_strategies_find_the_same_and_a_row_of_many_lists_once(options: str) -> None:
     oracle = built("brute", SUBSCRIPTIONS)
     for strategy in (*STRATEGIES, "cost"):
         matcher = built(f"lfilter way={strategy} {options}", SUBSCRIPTIONS)

@@ -28,7 +28,7 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.structures.trie.nodes import GAP, N_FREE, RENUMBERED, ROOT, USED
+from nearcast.structures.trie.layout import GAP, N_FREE, RENUMBERED, ROOT, USED
 from trie_soundness import expect_sound_trie
 
 GAPS = ["mbr-trie gap=1", "mbr-trie gap=2", "mbr-trie gap=5", "mbr-trie"]
@@ -156,7 +156,7 @@ def test_long_token_sets_are_no_deeper_than_the_stack() -> None:
     assert answers(matcher, [Message(long, point(0.5, 0.5))]) == [[2, 3]]
 
 
-def test_each_way_of_probing_reaches_the_same_nodes() -> None:
+def test_each_kind_of_probing_reaches_the_same_nodes() -> None:
     subscriptions = random_subscriptions(6, 600, vocabulary=200, largest=0.2)
     messages = batch_of(random_messages(7, 40, vocabulary=200, largest=0.3))
     works = []

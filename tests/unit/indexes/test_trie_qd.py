@@ -27,7 +27,7 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.structures.trie.nodes import NONE
+from nearcast.structures.trie.layout import NONE
 from quad_soundness import expect_counts, expect_exact_lists, expect_no_node_lost, span_by_hand, walked
 from quad_steps import CHANGES, MESSAGES
 from trie_soundness import expect_sound_trie

@@ -1,47 +1,26 @@
-"""Dividing rows below a node, from the top down, until every leaf is small enough or cannot be divided."""
+"""Divides rows below a node, from the top down, until every leaf is small enough or cannot be divided."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.indexes.ap_tree.division import Cuts, Divider, Grid, Situation
-from nearcast.indexes.ap_tree.entries import write_entry
-from nearcast.indexes.ap_tree.nodes import (
-    ACROSS,
-    BY_PLACE,
-    BY_WORDS,
-    CHILD,
-    COUNT,
-    DOWN,
-    DUMMY,
-    EDGES,
-    FIRST,
-    HIGH,
-    K_NODE,
-    KIND,
-    LEAF,
-    LEVEL,
-    NONE,
-    ROOM,
-    S_NODE,
-    USED_CELLS,
-    USED_CUTS,
-    USED_EDGES,
-    USED_ENTRIES,
-    USED_NODES,
-    WEIGHT,
-    Tree,
-    column_of,
-    covers,
-)
+from nearcast.indexes.ap_tree import layout
+from nearcast.indexes.ap_tree.division import Cuts, Divider, Grid, Undivided
+from nearcast.indexes.ap_tree.layout import Tree, cells_of_box, covers, write_entry
 
-Spans = tuple[np.ndarray, np.ndarray]
-"""Items, child by child, and where each child's start: those of the dummy come last."""
+
+class ChildItems(NamedTuple):
+    """Items child by child; those of the dummy come last."""
+
+    items: np.ndarray  # int32[...]
+    starts: np.ndarray  # int64[children+1]  where those of each child start
 
 
 class Builder:
-    """Builds subtrees. A node that is given keeps its number, level, flags, region and copies."""
+    """Builds subtrees. The root of a subtree keeps its number, level, flags, region and copies."""
 
     def __init__(self, tree: Tree, divider: Divider) -> None:
         self._tree = tree
@@ -50,118 +29,129 @@ class Builder:
 
     def build(self, node: int, items: np.ndarray) -> None:
         """Make `node` the root of a tree of these items of the divider's rows."""
-        self._tree.shape.nodes[node, WEIGHT] = len(items)
+        self._tree.view.nodes[node, layout.WEIGHT] = len(items)
         waiting = [(node, items)]
         while waiting:
             node, items = waiting.pop()
             waiting += self._divide(node, items)
 
     def _divide(self, node: int, items: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Make it a leaf, or divide it: then the children that may yet be divided, with their items."""
+        """Make a node a leaf, or divide it and return the children that may be divided further, with their items."""
         facts, flags = self._tree.facts, int(self._tree.facts.flags[node])
         division = None
         if len(items) > self._theta and flags:
-            level = int(self._tree.shape.nodes[node, LEVEL])
-            situation = Situation(items, level, facts.regions[node].copy(), float(facts.ratios[node]))
-            division = self._divider.best(situation, flags)
+            level = int(self._tree.view.nodes[node, layout.LEVEL])
+            undivided = Undivided(items, level, facts.regions[node].copy(), float(facts.ratios[node]))
+            division = self._divider.best(undivided, flags)
         if division is None:
             self._make_leaf(node, items)
             return []
-        spans = self._cut(node, items, division) if isinstance(division, Cuts) else self._grid(node, items, division)
-        return self._fill(node, spans)
+        below = self._cut(node, items, division) if isinstance(division, Cuts) else self._grid(node, items, division)
+        return self._fill(below)
 
     def _make_leaf(self, node: int, items: np.ndarray) -> None:
-        """A leaf that is too large and cannot be divided is tried again when it has doubled."""
+        """Make a node a leaf. One that is too large and cannot be divided is tried again when it has doubled."""
         self._tree.reserve(entries=len(items))
-        shape, facts = self._tree.shape, self._tree.facts
-        shape.nodes[node, KIND] = LEAF
+        view, facts = self._tree.view, self._tree.facts
+        view.nodes[node, layout.KIND] = layout.LEAF
         facts.limits[node] = self._theta if len(items) <= self._theta else 2 * len(items)
-        _write_leaves(shape, facts, self._divider.rows, (items, np.array((0, len(items)))), np.array((node,)))
+        _write_leaves(view, facts, self._divider.rows, ChildItems(items, np.array((0, len(items)))), np.array((node,)))
 
-    # -- the two kinds of inner nodes
-
-    def _cut(self, node: int, items: np.ndarray, cuts: Cuts) -> Spans:
+    def _cut(self, node: int, items: np.ndarray, cuts: Cuts) -> ChildItems:
         n = len(cuts.lows)
         starts = np.zeros(n + 2, np.int64)
         spread = np.empty(len(items), np.int32)
         _spread_by_cut(self._divider.rows, items, cuts.level, cuts.lows, starts, spread)
         self._tree.reserve(nodes=n + 1, cuts=n)
-        shape, head = self._tree.shape, self._tree.head
-        first, child = int(head[USED_CUTS]), int(head[USED_NODES])
-        head[USED_CUTS] += n
+        view, head = self._tree.view, self._tree.head
+        first, child = int(head[layout.USED_CUTS]), int(head[layout.USED_NODES])
+        head[layout.USED_CUTS] += n
         is_single = cuts.lows == cuts.highs
         part = slice(first, first + n)
-        shape.lows[part], shape.kids[part, HIGH] = cuts.lows, cuts.highs
-        shape.kids[part, CHILD] = 2 * np.arange(child, child + n) + is_single
-        level = shape.nodes[node, LEVEL]
-        shape.nodes[node, [KIND, LEVEL, FIRST, COUNT, ROOM, EDGES]] = K_NODE, cuts.level, first, n, n, level
+        view.lows[part], view.kids[part, layout.HIGH] = cuts.lows, cuts.highs
+        view.kids[part, layout.CHILD] = 2 * np.arange(child, child + n) + is_single
+        level = view.nodes[node, layout.LEVEL]
+        view.nodes[node, [layout.KIND, layout.LEVEL, layout.FIRST, layout.COUNT, layout.ROOM, layout.EDGES]] = (
+            layout.K_NODE,
+            cuts.level,
+            first,
+            n,
+            n,
+            level,
+        )
         self._add_children(node, np.diff(starts), 1.0)
-        shape.nodes[child : child + n, LEVEL] = cuts.level + is_single
-        return spread, starts
+        view.nodes[child : child + n, layout.LEVEL] = cuts.level + is_single
+        return ChildItems(spread, starts)
 
-    def _grid(self, node: int, items: np.ndarray, grid: Grid) -> Spans:
+    def _grid(self, node: int, items: np.ndarray, grid: Grid) -> ChildItems:
         across, down = len(grid.across) + 1, len(grid.down) + 1
         n = across * down
         starts = np.zeros(n + 2, np.int64)
         region, boxes = self._tree.facts.regions[node].copy(), self._divider.rows.boxes
         copied = _count_cells(boxes, items, region, grid.across, grid.down, starts)
         spread = np.empty(copied, np.int32)
-        _spread_by_cell(boxes, items, region, (grid.across, grid.down), starts, spread)
+        _spread_by_cell(boxes, items, region, grid.across, grid.down, starts, spread)
         weights = np.diff(starts)
         self._tree.reserve(nodes=n + 1, cells=n, edges=across + down)
-        shape, facts, head = self._tree.shape, self._tree.facts, self._tree.head
-        first, edge, child = int(head[USED_CELLS]), int(head[USED_EDGES]), int(head[USED_NODES])
-        head[USED_CELLS] += n
-        head[USED_EDGES] += across + down - 2
-        shape.edges[edge : edge + across + down - 2] = np.concatenate([grid.across, grid.down])
-        held = weights[:-1] > 0
-        numbers = child + np.cumsum(held) - 1
-        shape.cells[first : first + n] = np.where(held, numbers, NONE)
-        shape.nodes[node, [KIND, FIRST, ACROSS, DOWN, EDGES]] = S_NODE, first, across, down, edge
-        kept = np.concatenate([weights[:-1][held], weights[-1:]])
+        view, facts, head = self._tree.view, self._tree.facts, self._tree.head
+        first, edge, child = int(head[layout.USED_CELLS]), int(head[layout.USED_EDGES]), int(head[layout.USED_NODES])
+        head[layout.USED_CELLS] += n
+        head[layout.USED_EDGES] += across + down - 2
+        view.edges[edge : edge + across + down - 2] = np.concatenate([grid.across, grid.down])
+        is_used = weights[:-1] > 0
+        numbers = child + np.cumsum(is_used) - 1
+        view.cells[first : first + n] = np.where(is_used, numbers, layout.NONE)
+        view.nodes[node, [layout.KIND, layout.FIRST, layout.ACROSS, layout.DOWN, layout.EDGES]] = (
+            layout.S_NODE,
+            first,
+            across,
+            down,
+            edge,
+        )
+        kept = np.concatenate([weights[:-1][is_used], weights[-1:]])
         self._add_children(node, kept, len(items) / copied)
-        facts.regions[numbers[held]] = _cells_of(region, grid)[held]
-        return spread, np.concatenate([starts[:-2][held], starts[-2:]])
+        facts.regions[numbers[is_used]] = _cells_of(region, grid)[is_used]
+        return ChildItems(spread, np.concatenate([starts[:-2][is_used], starts[-2:]]))
 
     def _add_children(self, node: int, weights: np.ndarray, kept: float) -> None:
-        """Nodes of these weights, the last of them the dummy, if it has any; each may make `kept` of the copies."""
-        shape, facts, head = self._tree.shape, self._tree.facts, self._tree.head
+        """Add children with these weights; the last, the dummy, only if not empty. Each may make `kept` copies."""
+        view, facts, head = self._tree.view, self._tree.facts, self._tree.head
         n = len(weights) - 1 + int(weights[-1] > 0)
-        first, is_k = int(head[USED_NODES]), shape.nodes[node, KIND] == K_NODE
-        head[USED_NODES] += n
+        first, is_k = int(head[layout.USED_NODES]), view.nodes[node, layout.KIND] == layout.K_NODE
+        head[layout.USED_NODES] += n
         part = slice(first, first + n)
-        shape.nodes[part] = 0
-        shape.nodes[part, LEVEL] = shape.nodes[node, LEVEL]
-        shape.nodes[part, DUMMY] = NONE
-        shape.nodes[part, WEIGHT] = facts.built[part] = weights[:n]
+        view.nodes[part] = 0
+        view.nodes[part, layout.LEVEL] = view.nodes[node, layout.LEVEL]
+        view.nodes[part, layout.DUMMY] = layout.NONE
+        view.nodes[part, layout.WEIGHT] = facts.built[part] = weights[:n]
         facts.limits[part] = self._theta
         facts.flags[part] = facts.flags[node]
         facts.ratios[part] = facts.ratios[node] * kept
         facts.regions[part] = facts.regions[node]
-        shape.nodes[node, DUMMY] = NONE
+        view.nodes[node, layout.DUMMY] = layout.NONE
         if n == len(weights):
-            shape.nodes[node, DUMMY] = first + n - 1
-            facts.flags[first + n - 1] &= BY_PLACE if is_k else BY_WORDS
+            view.nodes[node, layout.DUMMY] = first + n - 1
+            facts.flags[first + n - 1] &= layout.BY_PLACE if is_k else layout.BY_WORDS
 
-    def _fill(self, node: int, spans: Spans) -> list[tuple[int, np.ndarray]]:
-        """Write the small children of the node that was divided last; the large ones are still to do."""
-        items, starts = spans
+    def _fill(self, below: ChildItems) -> list[tuple[int, np.ndarray]]:
+        """Write the small children of the node that was divided last; return the large ones with their items."""
+        items, starts = below
         counts = np.diff(starts)
-        end = int(self._tree.head[USED_NODES])
+        end = int(self._tree.head[layout.USED_NODES])
         children = np.arange(end - np.count_nonzero(counts), end)
         starts = starts if counts[-1] else starts[:-1]
         counts = np.diff(starts)
         small = counts <= self._theta
         self._tree.reserve(entries=int(counts[small].sum()))
         which = np.flatnonzero(small)
-        numbers = np.full(len(children), NONE, np.int64)
+        numbers = np.full(len(children), layout.NONE, np.int64)
         numbers[which] = children[which]
-        _write_leaves(self._tree.shape, self._tree.facts, self._divider.rows, (items, starts), numbers)
+        _write_leaves(self._tree.view, self._tree.facts, self._divider.rows, ChildItems(items, starts), numbers)
         return [(int(children[k]), items[starts[k] : starts[k + 1]]) for k in np.flatnonzero(~small)[::-1]]
 
 
 def _cells_of(region: np.ndarray, grid: Grid) -> np.ndarray:
-    """The region of each cell, row by row from below."""
+    """The region of each cell, line by line from below."""
     xs = np.concatenate([region[:1], np.clip(grid.across, region[0], region[2]), region[2:3]])
     ys = np.concatenate([region[1:2], np.clip(grid.down, region[1], region[3]), region[3:]])
     cells = np.empty((len(ys) - 1, len(xs) - 1, 4))
@@ -171,24 +161,24 @@ def _cells_of(region: np.ndarray, grid: Grid) -> np.ndarray:
 
 
 @kernel
-def _write_leaves(shape, facts, rows, spans, nodes):
-    """Give each node (NONE: left out) its span of the items as entries; the caller has made room."""
-    items, starts = spans
+def _write_leaves(view, facts, rows, below, nodes):
+    """Write the items of each node as entries; a node that is NONE is left out. The caller has made room."""
+    items, starts = below.items, below.starts
     head = facts.head
     for i in range(len(nodes)):
         if nodes[i] < 0:
             continue
-        line = shape.nodes[nodes[i]]
-        line[FIRST] = head[USED_ENTRIES]
-        line[COUNT] = line[ROOM] = starts[i + 1] - starts[i]
+        line = view.nodes[nodes[i]]
+        line[layout.FIRST] = head[layout.USED_ENTRIES]
+        line[layout.COUNT] = line[layout.ROOM] = starts[i + 1] - starts[i]
         for k in range(starts[i], starts[i + 1]):
-            write_entry(shape, head[USED_ENTRIES], rows, items[k])
-            head[USED_ENTRIES] += 1
+            write_entry(view, head[layout.USED_ENTRIES], rows, items[k])
+            head[layout.USED_ENTRIES] += 1
 
 
 @kernel
 def _spread_by_cut(rows, items, level, lows, starts, out):
-    """Items in order of their cuts, those without a rank at the level last; stable."""
+    """Write items in the order of their cuts, those without a rank at the level last, and where each cut starts."""
     n = len(lows)
     which = np.empty(len(items), np.int32)
     for i in range(len(items)):
@@ -206,16 +196,16 @@ def _spread_by_cut(rows, items, level, lows, starts, out):
 
 @kernel
 def _count_cells(boxes, items, region, across, down, starts):
-    """Where the items of each cell will start, those that cover the region last; return how many copies there are."""
+    """Write where the items of each cell start, those that cover the region last; return the number of copies."""
     n, columns = len(starts) - 2, len(across) + 1
     for i in range(len(items)):
         box = boxes[items[i]]
         if covers(box, region):
             starts[n + 1] += 1
             continue
-        left, right = column_of(across, 0, len(across), box[0]), column_of(across, 0, len(across), box[2])
-        for y in range(column_of(down, 0, len(down), box[1]), column_of(down, 0, len(down), box[3]) + 1):
-            for x in range(left, right + 1):
+        cells = cells_of_box(across, down, box)
+        for y in range(cells.below, cells.above + 1):
+            for x in range(cells.left, cells.right + 1):
                 starts[y * columns + x + 1] += 1
     for k in range(n + 1):
         starts[k + 1] += starts[k]
@@ -223,8 +213,8 @@ def _count_cells(boxes, items, region, across, down, starts):
 
 
 @kernel
-def _spread_by_cell(boxes, items, region, grid, starts, out):
-    across, down = grid
+def _spread_by_cell(boxes, items, region, across, down, starts, out):
+    """Write the items of each cell to out[starts:], those that cover the region last."""
     n, columns = len(starts) - 2, len(across) + 1
     places = starts.copy()
     for i in range(len(items)):
@@ -233,8 +223,8 @@ def _spread_by_cell(boxes, items, region, grid, starts, out):
             out[places[n]] = items[i]
             places[n] += 1
             continue
-        left, right = column_of(across, 0, len(across), box[0]), column_of(across, 0, len(across), box[2])
-        for y in range(column_of(down, 0, len(down), box[1]), column_of(down, 0, len(down), box[3]) + 1):
-            for x in range(left, right + 1):
+        cells = cells_of_box(across, down, box)
+        for y in range(cells.below, cells.above + 1):
+            for x in range(cells.left, cells.right + 1):
                 out[places[y * columns + x]] = items[i]
                 places[y * columns + x] += 1

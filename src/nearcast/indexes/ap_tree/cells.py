@@ -1,8 +1,8 @@
-"""Dividing a node by place: a grid of columns and rows, the borders of each axis placed by itself.
+"""Divides a node by place: a grid of columns and lines, whose borders are chosen for each axis separately.
 
-A column costs (boxes that overlap it) x (probability that a message does). Borders start where they part the middles of
-the boxes evenly, and each then goes to the best place between its neighbours. A border is put where a box begins, or
-just behind the end of one: elsewhere it would only be in more boxes.
+A column costs (boxes that overlap it) x (probability that a message does). Borders start where they divide the centres
+of the boxes evenly; then each moves to the best place between its neighbours. A border lies where a box begins or just
+behind the end of a box: elsewhere it would only cut more boxes.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.indexes.ap_tree.nodes import column_of, covers
+from nearcast.indexes.ap_tree.layout import cells_of_box, covers
 
 _TRIED = 8  # beginnings, and as many ends, that are tried for a border
 _SWEEPS = 2
 
 
 class Axis(NamedTuple):
-    """One axis of a node. All arrays are sorted, each by itself."""
+    """One axis of a node. Each array is sorted on its own."""
 
     starts: np.ndarray  # float64[boxes]  where boxes begin
     stops: np.ndarray  # float64[boxes]  where they end
-    message_starts: np.ndarray  # float64[messages]  of those expected that overlap the node
+    message_starts: np.ndarray  # float64[messages]  of the expected messages that overlap the node
     message_stops: np.ndarray  # float64[messages]
     low: float  # of the node's region
     high: float
 
 
 def axis_of(boxes: np.ndarray, messages: np.ndarray, region: np.ndarray, k: int) -> Axis:
-    """Axis k (0 or 1) of a node with these boxes, and these messages' boxes."""
+    """Axis k (0 or 1) of a node, given the boxes of its rows and of expected messages."""
     return Axis(
         np.sort(boxes[:, k]),
         np.sort(boxes[:, k + 2]),
@@ -43,14 +43,16 @@ def axis_of(boxes: np.ndarray, messages: np.ndarray, region: np.ndarray, k: int)
 
 @kernel
 def _overlapping(starts, stops, low, high):
-    """How many intervals overlap the column from low on and below high."""
+    """The number of intervals that overlap the column low <= value < high."""
     return np.searchsorted(starts, high) - np.searchsorted(stops, low)
 
 
 @kernel
 def chance_of(axis, low, high, columns):
-    """The probability that a message at the node overlaps a column, of so many: by those expected, and by the column's
-    width as if one more for each column had come. Halves, since a width may be past the largest number.
+    """The probability that a message at the node overlaps one of so many columns.
+
+    It is estimated from the expected messages, and from the column's width, which weighs as much as one message for
+    each column. Values are halved because a width may exceed the largest number.
     """
     whole = axis.high / 2 - axis.low / 2
     part = min(high, axis.high) / 2 - max(low, axis.low) / 2
@@ -66,8 +68,8 @@ def _column_cost(axis, low, high, columns):
 
 @kernel
 def even_edges(axis, columns, out):
-    """Borders between so many columns, or fewer, that part the boxes evenly; return how many."""
-    n, last = 0, max(axis.low, axis.starts[0])  # a border at the lowest beginning parts nothing
+    """Write borders that divide the boxes evenly into at most so many columns; return the number of borders."""
+    n, last = 0, max(axis.low, axis.starts[0])  # a border at the lowest beginning divides nothing
     for i in range(1, columns):
         at = i * len(axis.starts) // columns
         edge = axis.starts[at] / 2 + axis.stops[at] / 2
@@ -79,7 +81,7 @@ def even_edges(axis, columns, out):
 
 @kernel
 def _best_edge(axis, low, edge, high, columns):
-    """Where between two borders the one between them costs least."""
+    """The cheapest place of a border between its neighbours `low` and `high`."""
     best = edge
     least = _column_cost(axis, low, edge, columns) + _column_cost(axis, edge, high, columns)
     for ends in range(2):
@@ -96,7 +98,7 @@ def _best_edge(axis, low, edge, high, columns):
 
 @kernel
 def placed_edges(axis, columns):
-    """The borders between at most so many columns."""
+    """The best borders between at most so many columns."""
     edges = np.empty(columns, np.float64)
     n = even_edges(axis, columns, edges)
     for _ in range(_SWEEPS):
@@ -109,7 +111,7 @@ def placed_edges(axis, columns):
 
 @kernel
 def chances_of(axis, edges):
-    """Of each column."""
+    """The probability of each column."""
     columns = len(edges) + 1
     chances = np.empty(columns, np.float64)
     for i in range(columns):
@@ -121,7 +123,7 @@ def chances_of(axis, edges):
 
 @kernel
 def grid_counts(boxes, region, across, down):
-    """How many boxes overlap each cell, [row, column], and how many cover the region: those are in no cell.
+    """The number of boxes that overlap each cell, [line, column], and the number that cover the region and are in none.
 
     Each box adds to four corners; running sums along both axes then count it in all its cells.
     """
@@ -131,12 +133,11 @@ def grid_counts(boxes, region, across, down):
         if covers(boxes[i], region):
             covering += 1
             continue
-        left, right = column_of(across, 0, len(across), boxes[i, 0]), column_of(across, 0, len(across), boxes[i, 2])
-        below, above = column_of(down, 0, len(down), boxes[i, 1]), column_of(down, 0, len(down), boxes[i, 3])
-        counts[below, left] += 1
-        counts[above + 1, left] -= 1
-        counts[below, right + 1] -= 1
-        counts[above + 1, right + 1] += 1
+        cells = cells_of_box(across, down, boxes[i])
+        counts[cells.below, cells.left] += 1
+        counts[cells.above + 1, cells.left] -= 1
+        counts[cells.below, cells.right + 1] -= 1
+        counts[cells.above + 1, cells.right + 1] += 1
     for row in range(len(down) + 1):
         for column in range(1, len(across) + 1):
             counts[row, column] += counts[row, column - 1]

@@ -1,4 +1,4 @@
-"""Rows that come and go, one by one, in the leaves that are there."""
+"""Inserts rows into existing leaves and removes them, one by one."""
 
 from __future__ import annotations
 
@@ -6,50 +6,32 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
-from nearcast.indexes.ap_tree.entries import ROW, copy_entry, write_entry
-from nearcast.indexes.ap_tree.nodes import (
-    ACROSS,
-    CHILD,
-    COUNT,
-    DEAD,
-    DOWN,
-    DUMMY,
-    EDGES,
-    FIRST,
-    K_NODE,
-    KIND,
-    LEAF,
-    LEVEL,
-    NONE,
-    ROOM,
-    USED_CELLS,
-    USED_CUTS,
-    USED_EDGES,
-    USED_ENTRIES,
-    USED_NODES,
-    WEIGHT,
-)
+from nearcast.indexes.ap_tree import layout
+from nearcast.indexes.ap_tree.layout import write_entry
 from nearcast.indexes.ap_tree.route import gather_path
+from nearcast.structures.arena import room_for
 
 
 @kernel
-def insert_items(shape, facts, rows, done, limits, path):
-    """Insert items from `done` on until room runs out: return how many are done, how many entries the next one needs or
-    what else lacks (see gather_path), and the leaves that have become too large. `path` is scratch.
+def insert_items(view, facts, rows, done, limits, path):
+    """Insert items from `done` on until room runs out.
+
+    Return the number done, the number of entries that the next item needs or a code of gather_path, and the leaves that
+    have become too large. `path` is scratch.
     """
     large = np.empty(64, np.int32)
     n_large = 0
     for item in range(done, len(rows.rows)):
-        n = gather_path(shape, facts, rows, item, limits, path)
-        needed = n if n < 0 else _entries_needed(shape, path, n)
-        if n < 0 or facts.head[USED_ENTRIES] + needed > len(shape.entries):
+        n = gather_path(view, facts, rows, item, limits, path)
+        needed = n if n < 0 else _entries_needed(view, path, n)
+        if n < 0 or facts.head[layout.USED_ENTRIES] + needed > len(view.entries):
             return item, needed, large[:n_large].copy()
         for k in range(n):
             node = path[k]
-            shape.nodes[node, WEIGHT] += 1
-            if shape.nodes[node, KIND] == LEAF:
-                _append(shape, facts, node, rows, item)
-                if shape.nodes[node, COUNT] == facts.limits[node] + 1:
+            view.nodes[node, layout.WEIGHT] += 1
+            if view.nodes[node, layout.KIND] == layout.LEAF:
+                _append(view, facts, node, rows, item)
+                if view.nodes[node, layout.COUNT] == facts.limits[node] + 1:
                     large = with_room(large, n_large, 1)
                     large[n_large] = node
                     n_large += 1
@@ -57,52 +39,48 @@ def insert_items(shape, facts, rows, done, limits, path):
 
 
 @kernel
-def _larger(room):
-    return room + room // 2 + 2
-
-
-@kernel
-def _entries_needed(shape, path, n):
+def _entries_needed(view, path, n):
     needed = 0
     for k in range(n):
-        line = shape.nodes[path[k]]
-        if line[KIND] == LEAF and line[COUNT] == line[ROOM]:
-            needed += _larger(line[ROOM])
+        line = view.nodes[path[k]]
+        if line[layout.KIND] == layout.LEAF and line[layout.COUNT] == line[layout.ROOM]:
+            needed += room_for(line[layout.ROOM])
     return needed
 
 
 @kernel
-def _append(shape, facts, leaf, rows, item):
-    """One more entry; a full leaf moves to the end of the arena."""
-    line, head = shape.nodes[leaf], facts.head
-    if line[COUNT] == line[ROOM]:
-        target = head[USED_ENTRIES]
-        for k in range(line[COUNT]):
-            copy_entry(shape, line[FIRST] + k, shape, target + k)
-        head[DEAD + USED_ENTRIES] += line[ROOM]
-        line[FIRST], line[ROOM] = target, _larger(line[ROOM])
-        head[USED_ENTRIES] += line[ROOM]
-    write_entry(shape, line[FIRST] + line[COUNT], rows, item)
-    line[COUNT] += 1
+def _append(view, facts, leaf, rows, item):
+    """Append an entry; a full leaf moves to the end of the arena."""
+    line, head = view.nodes[leaf], facts.head
+    if line[layout.COUNT] == line[layout.ROOM]:
+        target = head[layout.USED_ENTRIES]
+        for k in range(line[layout.COUNT]):
+            view.entries[target + k] = view.entries[line[layout.FIRST] + k]
+        head[layout.DEAD + layout.USED_ENTRIES] += line[layout.ROOM]
+        line[layout.FIRST], line[layout.ROOM] = target, room_for(line[layout.ROOM])
+        head[layout.USED_ENTRIES] += line[layout.ROOM]
+    write_entry(view, line[layout.FIRST] + line[layout.COUNT], rows, item)
+    line[layout.COUNT] += 1
 
 
 @kernel
-def remove_items(shape, facts, rows, least, limits, path):
-    """Remove items that are in the tree, until something lacks: return how many are done, what lacks, and the inner
-    nodes that have come down to `least` rows.
+def remove_items(view, facts, rows, least, limits, path):
+    """Remove items that are in the tree until room runs out.
+
+    Return the number done, a code of gather_path, and the inner nodes that have come down to `least` rows.
     """
     small = np.empty(64, np.int32)
     n_small = 0
     for item in range(len(rows.rows)):
-        n = gather_path(shape, facts, rows, item, limits, path)
+        n = gather_path(view, facts, rows, item, limits, path)
         if n < 0:
             return item, n, small[:n_small].copy()
         for k in range(n):
             node = path[k]
-            shape.nodes[node, WEIGHT] -= 1
-            if shape.nodes[node, KIND] == LEAF:
-                _take_out(shape, node, rows.rows[item])
-            elif shape.nodes[node, WEIGHT] == least:
+            view.nodes[node, layout.WEIGHT] -= 1
+            if view.nodes[node, layout.KIND] == layout.LEAF:
+                _take_out(view, node, rows.rows[item])
+            elif view.nodes[node, layout.WEIGHT] == least:
                 small = with_room(small, n_small, 1)
                 small[n_small] = node
                 n_small += 1
@@ -110,22 +88,22 @@ def remove_items(shape, facts, rows, least, limits, path):
 
 
 @kernel
-def _take_out(shape, leaf, row):
-    """The last entry takes the place of the row's."""
-    line = shape.nodes[leaf]
-    last = line[FIRST] + line[COUNT] - 1
-    at = line[FIRST]
-    while at < last and shape.entries[at, ROW] != row:
+def _take_out(view, leaf, row):
+    """Replace a row's entry by the last one."""
+    line = view.nodes[leaf]
+    last = line[layout.FIRST] + line[layout.COUNT] - 1
+    at = line[layout.FIRST]
+    while at < last and view.entries[at, layout.ROW] != row:
         at += 1
-    copy_entry(shape, last, shape, at)
-    line[COUNT] -= 1
+    view.entries[at] = view.entries[last]
+    line[layout.COUNT] -= 1
 
 
 @kernel
-def emptied(shape, facts, top):
-    """Make a node an empty leaf; return the rows that were below it, a row as often as it was there.
+def emptied(view, facts, top):
+    """Make a node an empty leaf; return the rows below it, each as often as it had entries.
 
-    Its descendants become empty leaves as well, so that one that is still named somewhere is seen to be gone.
+    Its descendants become empty leaves too, so that a caller that still holds a number sees that the node is gone.
     """
     rows, queue = np.empty(256, np.int32), np.empty(256, np.int32)
     queue[0] = top
@@ -133,57 +111,57 @@ def emptied(shape, facts, top):
     while at < end:
         node = queue[at]
         at += 1
-        line = shape.nodes[node]
-        if line[KIND] == LEAF:
-            rows = with_room(rows, n, line[COUNT])
-            for k in range(line[COUNT]):
-                rows[n + k] = shape.entries[line[FIRST] + k, ROW]
-            n += line[COUNT]
+        line = view.nodes[node]
+        if line[layout.KIND] == layout.LEAF:
+            rows = with_room(rows, n, line[layout.COUNT])
+            for k in range(line[layout.COUNT]):
+                rows[n + k] = view.entries[line[layout.FIRST] + k, layout.ROW]
+            n += line[layout.COUNT]
         else:
-            queue = with_room(queue, end, children_of(shape, node))
-            end = push_children(shape, node, queue, end)
-        _let_go(facts.head, line)
-    facts.head[DEAD + USED_NODES] += end - 1  # all but the top
+            queue = with_room(queue, end, children_of(view, node))
+            end = push_children(view, node, queue, end)
+        _release(facts.head, line)
+    facts.head[layout.DEAD + layout.USED_NODES] += end - 1  # all but the top
     return rows[:n].copy()
 
 
 @kernel
-def children_of(shape, node):
-    """How many children an inner node has at most."""
-    line = shape.nodes[node]
-    return 1 + (line[COUNT] if line[KIND] == K_NODE else line[ACROSS] * line[DOWN])
+def children_of(view, node):
+    """The largest number of children that an inner node can have."""
+    line = view.nodes[node]
+    return 1 + (line[layout.COUNT] if line[layout.KIND] == layout.K_NODE else line[layout.ACROSS] * line[layout.DOWN])
 
 
 @kernel
-def push_children(shape, node, queue, end):
+def push_children(view, node, queue, end):
     """Write the children of an inner node to queue[end:]; return the new end."""
-    line = shape.nodes[node]
-    if line[KIND] == K_NODE:
-        for k in range(line[FIRST], line[FIRST] + line[COUNT]):
-            queue[end] = shape.kids[k, CHILD] >> 1
+    line = view.nodes[node]
+    if line[layout.KIND] == layout.K_NODE:
+        for k in range(line[layout.FIRST], line[layout.FIRST] + line[layout.COUNT]):
+            queue[end] = view.kids[k, layout.CHILD] >> 1
             end += 1
     else:
-        for k in range(line[FIRST], line[FIRST] + line[ACROSS] * line[DOWN]):
-            if shape.cells[k] != NONE:
-                queue[end] = shape.cells[k]
+        for k in range(line[layout.FIRST], line[layout.FIRST] + line[layout.ACROSS] * line[layout.DOWN]):
+            if view.cells[k] != layout.NONE:
+                queue[end] = view.cells[k]
                 end += 1
-    if line[DUMMY] != NONE:
-        queue[end] = line[DUMMY]
+    if line[layout.DUMMY] != layout.NONE:
+        queue[end] = line[layout.DUMMY]
         end += 1
     return end
 
 
 @kernel
-def _let_go(head, line):
-    """What the node holds is dead; it is an empty leaf, with the level that it had before it was divided."""
-    if line[KIND] == LEAF:
-        head[DEAD + USED_ENTRIES] += line[ROOM]
-    elif line[KIND] == K_NODE:
-        head[DEAD + USED_CUTS] += line[ROOM]
-        line[LEVEL] = line[EDGES]
+def _release(head, line):
+    """Count what a node holds as dead, and make it an empty leaf with the level that it had before it was divided."""
+    if line[layout.KIND] == layout.LEAF:
+        head[layout.DEAD + layout.USED_ENTRIES] += line[layout.ROOM]
+    elif line[layout.KIND] == layout.K_NODE:
+        head[layout.DEAD + layout.USED_CUTS] += line[layout.ROOM]
+        line[layout.LEVEL] = line[layout.EDGES]
     else:
-        head[DEAD + USED_CELLS] += line[ACROSS] * line[DOWN]
-        head[DEAD + USED_EDGES] += line[ACROSS] + line[DOWN] - 2
-    line[KIND] = LEAF
-    line[FIRST] = line[COUNT] = line[ROOM] = line[WEIGHT] = 0
-    line[DUMMY] = NONE
+        head[layout.DEAD + layout.USED_CELLS] += line[layout.ACROSS] * line[layout.DOWN]
+        head[layout.DEAD + layout.USED_EDGES] += line[layout.ACROSS] + line[layout.DOWN] - 2
+    line[layout.KIND] = layout.LEAF
+    line[layout.FIRST] = line[layout.COUNT] = line[layout.ROOM] = line[layout.WEIGHT] = 0
+    line[layout.DUMMY] = layout.NONE

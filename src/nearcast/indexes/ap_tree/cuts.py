@@ -1,7 +1,7 @@
-"""Dividing a node by words: its ranks, in order, into cuts.
+"""Divides a node by words: partitions its ranks, in order, into cuts.
 
 A cut costs (rows in it) x (probability that a message has one of its terms). Both are sums over the terms of the cut,
-so two cuts never cost more than one of the same terms: as many cuts as there may be.
+so two cuts never cost more than one cut of the same terms. A node therefore gets as many cuts as are allowed.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 
-DP_LIMIT = 4096  # terms; more are first put into so many groups of even weight: f x 4096^2 / 2 steps take 2 s
+DP_LIMIT = 4096  # terms; more terms are first put into 4096 groups of equal weight: f x 4096^2 / 2 steps take 2 s
 _SWEEPS = 8
 
 
 @kernel
 def distinct_keys(keys, chances, out_values, out_rows, out_chances):
-    """The distinct values of sorted keys, and from 0 on the running sums of their rows and chances; return how many."""
+    """Write the distinct values of sorted keys and the running sums, from 0 on, of their rows and chances.
+
+    Return the number of distinct values.
+    """
     n = 0
     out_rows[0] = out_chances[0] = 0
     for k in range(len(keys)):
@@ -31,10 +34,10 @@ def distinct_keys(keys, chances, out_values, out_rows, out_chances):
 
 @kernel
 def even_bounds(rows, chances, bounds):
-    """bounds[i] is where cut i starts, in terms: cuts of about as large a share of rows and chances each, none empty.
+    """Write where each cut starts, in terms: cuts with about equal shares of rows and chances, none empty.
 
-    Where chances follow the rows, that is as many rows each. Where they do not, even rows alone are a bad start: once
-    the cuts found from there cost 2.8 times the cheapest ones.
+    Where chances follow the rows, cuts have equally many rows. Where they do not, equal rows alone are a bad start: in
+    one case the cuts found from there cost 2.8 times the cheapest ones.
     """
     n, cuts = len(rows) - 1, len(bounds) - 1
     bounds[0], bounds[cuts] = 0, n
@@ -59,7 +62,7 @@ def cost_of(rows, chances, bounds):
 
 @kernel
 def heuristic_bounds(rows, chances, bounds):
-    """From even cuts on, each border goes to the best place between its neighbours, until none moves."""
+    """Start from even cuts, and move each border to the best place between its neighbours until none moves."""
     even_bounds(rows, chances, bounds)
     for _ in range(_SWEEPS):
         moved = False
@@ -78,13 +81,13 @@ def heuristic_bounds(rows, chances, bounds):
 
 @kernel
 def optimal_bounds(rows, chances, bounds):
-    """The cheapest cuts of all, by dynamic programming: the last cut is tried at every place."""
+    """Find the cheapest cuts by dynamic programming, which tries every start of the last cut."""
     n, cuts = len(rows) - 1, len(bounds) - 1
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     starts = np.zeros((cuts + 1, n + 1), np.int32)
     for cut in range(1, cuts + 1):
-        for stop in range(n, -1, -1):  # downward, since fewer cuts of fewer terms are read from the same array
+        for stop in range(n, -1, -1):  # downward: it reads the costs of one cut less from the same array
             least, at = np.inf, 0
             for start in range(cut - 1, stop):
                 cost = best[start] + _cost(rows, chances, start, stop)
@@ -98,7 +101,7 @@ def optimal_bounds(rows, chances, bounds):
 
 
 def keyword_bounds(rows: np.ndarray, chances: np.ndarray, cuts: int, optimal: bool) -> np.ndarray:
-    """Where each cut starts, given running sums by term; each term alone where there may be as many cuts."""
+    """Where each cut starts, given running sums by term. Each term is a cut of its own if there are few enough."""
     n = len(rows) - 1
     if n <= cuts:
         return np.arange(n + 1)

@@ -1,4 +1,4 @@
-"""How a node is best divided: by words, by place, or not at all."""
+"""Chooses how to divide a node: by words, by place, or not at all."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
+from nearcast.indexes.ap_tree import layout
 from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, placed_edges
 from nearcast.indexes.ap_tree.cuts import cost_of, distinct_keys, keyword_bounds
-from nearcast.indexes.ap_tree.nodes import BY_PLACE, BY_WORDS, covers
+from nearcast.indexes.ap_tree.layout import covers
 from nearcast.indexes.ap_tree.ranks import RankedRows
-from nearcast.structures.expected_messages import ExpectedMessages as Expected
+from nearcast.structures.expected_messages import ExpectedMessages
 
-SAMPLE = 2048  # rows by which borders are placed and a grid is judged
-FEWEST = 8  # rows of a child on average: with fewer, children would take more memory than their rows
+SAMPLE = 2048  # rows from which borders are chosen and the cost of a grid is estimated
+FEWEST = 8  # rows of a child on average: with fewer, the child would take more memory than its rows
 _SLACK = 1.5
 GAIN = 0.9  # a division must leave at most this share of the cost
 PRIORITIES, PARTITIONS = ("cost", "keyword", "space"), ("hr", "dp")
@@ -56,49 +57,49 @@ def _is_whole(value: object) -> bool:
 
 
 class Cuts(NamedTuple):
-    """A node divided by words."""
+    """A division by words."""
 
     cost: float
-    level: int  # which of a row's ranks counts, from 0 on
+    level: int  # which of a row's ranks decides, from 0 on
     lows: np.ndarray  # int32[cuts]
     highs: np.ndarray  # int32[cuts]
 
 
 class Grid(NamedTuple):
-    """A node divided by place."""
+    """A division by place."""
 
     cost: float
     across: np.ndarray  # float64[columns - 1]
     down: np.ndarray  # float64[rows - 1]
 
 
-class Situation(NamedTuple):
-    """Of a node that is to be divided."""
+class Undivided(NamedTuple):
+    """A node that is to be divided."""
 
     items: np.ndarray  # int32[n]  positions in the ranked rows
-    level: int  # from which of their ranks on they may differ
+    level: int  # the first of their ranks in which they may differ
     region: np.ndarray  # float64[4]
-    copies: float  # that may yet be made
+    copies: float  # of a row that may yet be made
 
 
 class Divider:
     """Finds the best division of a node."""
 
-    def __init__(self, rows: RankedRows, settings: Settings, expected: Expected) -> None:
+    def __init__(self, rows: RankedRows, settings: Settings, expected: ExpectedMessages) -> None:
         self.rows = rows
         self.settings = settings
         self.expected = expected
 
-    def best(self, node: Situation, flags: int) -> Cuts | Grid | None:
-        """None where no division makes it cheaper, or parts any two rows."""
-        first = {"cost": None, "keyword": BY_WORDS, "space": BY_PLACE}[self.settings.priority]
+    def best(self, node: Undivided, flags: int) -> Cuts | Grid | None:
+        """The best division; None if none makes the node cheaper or separates two of its rows."""
+        first = {"cost": None, "keyword": layout.BY_WORDS, "space": layout.BY_PLACE}[self.settings.priority]
         if first is not None and flags & first:
-            preferred = self._by_words(node) if first == BY_WORDS else self._by_place(node)
+            preferred = self._by_words(node) if first == layout.BY_WORDS else self._by_place(node)
             if preferred is not None:
                 return preferred
             flags &= ~first
-        words = self._by_words(node) if flags & BY_WORDS else None
-        place = self._by_place(node) if flags & BY_PLACE else None
+        words = self._by_words(node) if flags & layout.BY_WORDS else None
+        place = self._by_place(node) if flags & layout.BY_PLACE else None
         if words is None or place is None:
             return words if place is None else place
         return words if words.cost < place.cost else place
@@ -106,7 +107,7 @@ class Divider:
     def _parts(self, n: int) -> int:
         return min(self.settings.f, max(2, n // FEWEST))
 
-    def _by_words(self, node: Situation) -> Cuts | None:
+    def _by_words(self, node: Undivided) -> Cuts | None:
         n = len(node.items)
         keys = np.empty(n, np.int32)
         level = first_difference(self.rows, node.items, node.level, keys)
@@ -126,10 +127,10 @@ class Divider:
             return None
         return Cuts(cost, level, values[bounds[:-1]], values[bounds[1:] - 1])
 
-    def _by_place(self, node: Situation) -> Grid | None:
+    def _by_place(self, node: Undivided) -> Grid | None:
         n, parts = len(node.items), self._parts(len(node.items))
         boxes = self.rows.boxes[node.items[:: -(-n // SAMPLE)]]
-        messages = self.expected.within(node.region)
+        messages = self.expected.boxes_within(node.region)
         x, y = axis_of(boxes, messages, node.region, 0), axis_of(boxes, messages, node.region, 1)
         parts = _affordable(parts, node.copies, *mean_sides(boxes, node.region))
         while parts >= 2:
@@ -139,8 +140,8 @@ class Divider:
                 columns, lines = lines, columns
             across, down = placed_edges(x, columns), placed_edges(y, lines)
             counts, covering = grid_counts(boxes, node.region, across, down)
-            copied, parted = counts.sum() + covering, max(counts.max(), covering)
-            if copied <= node.copies * len(boxes) and parted < len(boxes):
+            copied, largest = counts.sum() + covering, max(counts.max(), covering)
+            if copied <= node.copies * len(boxes) and largest < len(boxes):
                 chances = np.outer(chances_of(y, down), chances_of(x, across))
                 cost = (float((counts * chances).sum()) + covering) * n / len(boxes)
                 return Grid(cost, across, down) if cost <= GAIN * n else None
@@ -149,8 +150,10 @@ class Divider:
 
 
 def _affordable(parts: int, copies: float, width: float, height: float) -> int:
-    """How many cells to begin with, given the mean sides of boxes as shares of the region's: an even grid of c x c
-    cells makes (1 + width x c) x (1 + height x c) copies. One that is placed well makes fewer, hence the slack.
+    """The number of cells to try first, given the mean sides of boxes as shares of the region's sides.
+
+    An even grid of c x c cells makes (1 + width x c) x (1 + height x c) copies. A well placed grid makes fewer, hence
+    the slack.
     """
     while parts >= 2 and (1 + width * parts**0.5) * (1 + height * parts**0.5) > _SLACK * copies:
         parts //= 2
@@ -159,7 +162,7 @@ def _affordable(parts: int, copies: float, width: float, height: float) -> int:
 
 @kernel
 def mean_sides(boxes, region):
-    """How much of the region's width and height a box takes on average, those that cover it left out."""
+    """The mean width and height of boxes as shares of the region's, without the boxes that cover the region."""
     wide, high, n = 0.0, 0.0, 0
     width, height = region[2] / 2 - region[0] / 2, region[3] / 2 - region[1] / 2
     for i in range(len(boxes)):
@@ -172,8 +175,9 @@ def mean_sides(boxes, region):
 
 @kernel
 def first_difference(rows, items, level, keys):
-    """The first rank, from `level` on, in which two of the items differ, -1 where none does; keys are those ranks, 0
-    for an item that has none any more.
+    """The first level, from `level` on, at which the ranks of two items differ; -1 if there is none.
+
+    Write the items' ranks at that level to `keys`: 0 for an item with fewer ranks.
     """
     while True:
         longer, differ = False, False

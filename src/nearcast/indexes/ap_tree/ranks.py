@@ -1,6 +1,6 @@
-"""The order of terms: rank 1 is the most frequent one at the build; rank 0 is a term that no row has had so far.
+"""Ranks of terms: 1 is the most frequent term at the build; 0 is a term that no row has had so far.
 
-Ranks are fixed until the next build. A term that comes later is taken for rarer than all before.
+Ranks are fixed until the next build. A term that is new gets the next rank, as if it were rarer than all before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nearcast.matching.store import RowStore
 
 
 class RankedRows(NamedTuple):
-    """Rows with what dividing them takes: their ranks ascending, the most frequent term first."""
+    """Rows with their ranks, ascending (the most frequent term first), and their boxes."""
 
     rows: np.ndarray  # int32[n]
     starts: np.ndarray  # int64[n+1]
@@ -25,21 +25,21 @@ class RankedRows(NamedTuple):
 
 
 class Ranks:
-    """Gives ranks to terms."""
+    """The rank of each term."""
 
     def __init__(self) -> None:
         self.by_term = np.zeros(0, np.int32)
         self.count = 0
 
     def start(self, frequencies: np.ndarray) -> None:
-        """Anew, by falling frequency; among equals the smaller term first."""
+        """Assign new ranks by falling frequency; among equals the smaller term comes first."""
         order = np.argsort(-frequencies, kind="stable")[: np.count_nonzero(frequencies)]
         self.by_term = np.zeros(len(frequencies), np.int32)
         self.by_term[order] = np.arange(1, len(order) + 1)
         self.count = len(order)
 
     def of_rows(self, store: RowStore, rows: np.ndarray) -> RankedRows:
-        """The ranks of these rows; terms without one get the next."""
+        """The ranks of these rows' terms; terms without a rank get the next one."""
         self.by_term = grown(self.by_term, store.n_terms, fill=0)
         starts = starts_of(store.arrays.n_terms[rows])
         ranks = np.empty(starts[-1], np.int32)

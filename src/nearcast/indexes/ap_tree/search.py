@@ -1,10 +1,12 @@
-"""Matching: from the root to the leaves that may hold rows of a message, then through their entries.
+"""The search: from the root to the leaves that may have rows of a message, then through their entries.
 
-Nodes wait in a queue, not on a stack: between the moment that a child is found and the moment that it is read, others
-are read, and meanwhile its line comes from memory. So do the entries of leaves, which are all read last.
+Nodes wait in a queue, not on a stack: other nodes are read between finding a child and reading it, and meanwhile its
+line arrives from memory. The same holds for the entries of leaves, which are all read last.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,47 +15,73 @@ from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
-from nearcast.indexes.ap_tree.entries import PIVOT, ROW, SECOND, THIRD, XMAX, XMIN, YMAX, YMIN
-from nearcast.indexes.ap_tree.nodes import (
-    ACROSS,
-    CHILD,
-    COUNT,
-    DUMMY,
-    EDGES,
-    FIRST,
-    HIGH,
-    K_NODE,
-    KIND,
-    LEAF,
-    ROOT,
-    cells_in,
-    columns_of,
-)
+from nearcast.indexes.ap_tree import layout
+from nearcast.indexes.ap_tree.layout import XMAX, XMIN, YMAX, YMIN, cell_count, first_above, overlapped_cells
+from nearcast.matching.store import RowArrays
 from nearcast.structures.boxes import rounded_down
 
 _LINE = 8  # numbers of a node or an entry
 _LOWS_A_LINE = 16  # of the cache
-_AHEAD = 10  # entries of a leaf that are asked for ahead: its mean size
+_AHEAD = 10  # entries of a leaf that are prefetched: its mean size
 _ONE, _SIX, _LOW = np.uint64(1), np.uint64(6), np.uint64(63)
-
-
-# Of `work`: messages done, nodes visited, entries looked at; and what the next message lacks room for.
+# Places in `work`: messages done, nodes visited, entries read, and the room that the next message lacks.
 _DONE, _NODES, _ENTRIES, _LACKING = range(4)
 _NODES_LACK = -1
 
 
-@kernel
-def match_tree(shape, store, by_term, messages, scratch, starts):
-    """Fill starts; return the rows that hold, how many nodes were visited and how many entries were looked at.
+class Scratch(NamedTuple):
+    """Working memory of a thread, zero between messages: a bit for each rank and a bit for each row."""
 
-    `scratch` is zeroed words: a bit for each rank, and a bit for each row.
-    """
-    ranks, bounds = _ranked(by_term, messages.terms, messages.term_starts, len(starts) - 1)
+    rank_bits: np.ndarray  # uint64[...]
+    row_bits: np.ndarray  # uint64[...]  may be empty if all messages are points
+
+
+class _Rows(NamedTuple):
+    """The rows of the store, for the cases that entries cannot decide."""
+
+    store: RowArrays
+    by_term: np.ndarray  # int32[terms]  ranks
+
+
+class _RankedMessages(NamedTuple):
+    """The messages of a batch with their ranks, ascending for each."""
+
+    ranks: np.ndarray  # int32[...]
+    starts: np.ndarray  # int64[n+1]
+    boxes: np.ndarray  # float64[n,4]
+
+
+class _Buffers(NamedTuple):
+    """Memory that grows when a message needs more."""
+
+    queue: np.ndarray  # int32[...]  pairs: a node, the first of the message's ranks that counts below it
+    leaves: np.ndarray  # int32[...]  pairs: the first entry, the number of entries
+    out: np.ndarray  # int32[...]  rows that hold
+
+
+class _Cuts(NamedTuple):
+    """See TreeView."""
+
+    lows: np.ndarray
+    kids: np.ndarray
+
+
+class _Contents(NamedTuple):
+    """The arrays that the children of nodes are read from; see TreeView."""
+
+    entries: np.ndarray
+    lows: np.ndarray
+    edges: np.ndarray
+
+
+@kernel
+def match_tree(view, store, by_term, messages, scratch, starts):
+    """Fill starts; return the rows that hold, the number of nodes visited and the number of entries read."""
+    ranked, rows = _ranked(by_term, messages), _Rows(store, by_term)
     out, queue, leaves = np.empty(1024, np.int32), np.empty(256, np.int32), np.empty(256, np.int32)
     work = np.zeros(4, np.int64)
     while True:
-        asked = (ranks, bounds, messages.boxes)
-        _match_some(shape, (store, by_term), asked, scratch, (queue, leaves, out), starts, work)
+        _match_some(view, rows, ranked, scratch, _Buffers(queue, leaves, out), starts, work)
         if work[_DONE] == len(starts) - 1:
             return out[: starts[work[_DONE]]].copy(), work[_NODES], work[_ENTRIES]
         if work[_LACKING] == _NODES_LACK:
@@ -63,9 +91,10 @@ def match_tree(shape, store, by_term, messages, scratch, starts):
 
 
 @kernel
-def _ranked(by_term, terms, term_starts, n_messages):
-    """The ranks of each message's terms that rows have, ascending, and where they start."""
-    ranks, bounds = np.empty(term_starts[n_messages] - term_starts[0], np.int32), np.zeros(n_messages + 1, np.int64)
+def _ranked(by_term, messages):
+    """The messages with the ranks of their terms; terms that no row has are left out."""
+    terms, term_starts, n_messages = messages.terms, messages.term_starts, len(messages.boxes)
+    ranks, starts = np.empty(term_starts[n_messages] - term_starts[0], np.int32), np.zeros(n_messages + 1, np.int64)
     n = 0
     for m in range(n_messages):
         for k in range(term_starts[m], term_starts[m + 1]):
@@ -73,20 +102,19 @@ def _ranked(by_term, terms, term_starts, n_messages):
             if rank > 0:
                 ranks[n] = rank
                 n += 1
-        sort_in_place(ranks, bounds[m], n)
-        bounds[m + 1] = n
-    return ranks, bounds
+        sort_in_place(ranks, starts[m], n)
+        starts[m + 1] = n
+    return _RankedMessages(ranks, starts, messages.boxes)
 
 
 @lean_kernel
-def _match_some(shape, held, asked, scratch, rooms, starts, work):
-    """Go on with messages until all are done, or one lacks room."""
-    ranks, bounds, boxes = asked
-    bits, seen = scratch
-    queue, leaves, out = rooms
+def _match_some(view, rows, messages, scratch, buffers, starts, work):
+    """Continue with messages until all are done or one lacks room."""
+    bits, leaves, out = scratch.rank_bits, buffers.leaves, buffers.out
     for m in range(work[_DONE], len(starts) - 1):
-        mine, box, n = ranks[bounds[m] : bounds[m + 1]], boxes[m], starts[m]
-        visited, n_leaves = _reach(shape, mine, box, queue, leaves)
+        ranks, box = messages.ranks[messages.starts[m] : messages.starts[m + 1]], messages.boxes[m]
+        n = starts[m]
+        visited, n_leaves = _reach_leaves(view, ranks, box, buffers.queue, leaves)
         if visited == _NODES_LACK:
             work[_LACKING] = _NODES_LACK
             return
@@ -96,13 +124,13 @@ def _match_some(shape, held, asked, scratch, rooms, starts, work):
         if n + entries + 1 > len(out):
             work[_LACKING] = entries + 1
             return
-        for k in range(len(mine)):
-            bits[np.uint64(mine[k]) >> _SIX] |= _ONE << (np.uint64(mine[k]) & _LOW)
-        n = _scan(shape, leaves[:n_leaves], held, bits, box, out, n)
-        for k in range(len(mine)):
-            bits[np.uint64(mine[k]) >> _SIX] = 0
+        for k in range(len(ranks)):
+            bits[np.uint64(ranks[k]) >> _SIX] |= _ONE << (np.uint64(ranks[k]) & _LOW)
+        n = _scan(view, leaves[:n_leaves], rows, bits, box, out, n)
+        for k in range(len(ranks)):
+            bits[np.uint64(ranks[k]) >> _SIX] = 0
         if box[0] != box[2] or box[1] != box[3]:
-            n = _each_once(out, starts[m], n, seen)
+            n = _each_once(out, starts[m], n, scratch.row_bits)
         starts[m + 1] = n
         work[_DONE] += 1
         work[_NODES] += visited
@@ -110,47 +138,46 @@ def _match_some(shape, held, asked, scratch, rooms, starts, work):
 
 
 @inline_kernel
-def _has(bits, rank):
-    """1 where the message has the term of this rank, else 0."""
-    return (bits[np.uint64(rank) >> _SIX] >> (np.uint64(rank) & _LOW)) & _ONE
+def _has(bits, number):
+    """1 if the bit of a rank or row is set, else 0."""
+    return (bits[np.uint64(number) >> _SIX] >> (np.uint64(number) & _LOW)) & _ONE
 
 
 @lean_kernel
-def _reach(shape, ranks, box, queue, leaves):
-    """Note all leaves to read, as (first entry, count); return how many nodes were visited, _NODES_LACK where there is
-    too little room, and how much of `leaves` is used.
+def _reach_leaves(view, ranks, box, queue, leaves):
+    """Write all leaves to read to `leaves`; return the number of nodes visited, and how much of `leaves` is used.
 
-    The queue holds (node, first of the message's ranks that counts below it), level by level: the cuts of a level's
-    nodes are all asked for before the first is searched.
+    Return _NODES_LACK if there is too little room. The queue is processed level by level: the cuts of all nodes of a
+    level are prefetched before the first is searched.
     """
-    nodes, lows, kids, cells, edges = shape.nodes, shape.lows, shape.kids, shape.cells, shape.edges
-    entries = shape.entries
-    queue[0], queue[1] = ROOT, 0
+    nodes, cells, edges = view.nodes, view.cells, view.edges
+    cuts, contents = _Cuts(view.lows, view.kids), _Contents(view.entries, view.lows, edges)
+    queue[0], queue[1] = layout.ROOT, 0
     first, end, n = 0, 2, 0
     while first < end:
         if n + end - first > len(leaves):
             return _NODES_LACK, 0
-        n = _look_ahead(nodes, (entries, lows, edges), queue, (first, end), leaves, n)
+        n = _look_ahead(nodes, contents, queue, first, end, leaves, n)
         stop = end
         for at in range(first, stop, 2):
             node, start = queue[at], queue[at + 1]
-            kind = nodes[node, KIND]
-            if kind == LEAF:
+            kind = nodes[node, layout.KIND]
+            if kind == layout.LEAF:
                 continue
-            if kind == K_NODE:
-                few = nodes[node, COUNT] < len(ranks) - start
-                if end + 2 * (nodes[node, COUNT] if few else len(ranks) - start) + 4 > len(queue):
+            if kind == layout.K_NODE:
+                few = nodes[node, layout.COUNT] < len(ranks) - start
+                if end + 2 * (nodes[node, layout.COUNT] if few else len(ranks) - start) + 4 > len(queue):
                     return _NODES_LACK, 0
                 if few:
-                    end = _push_few_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
+                    end = _push_few_cuts(nodes, cuts, node, start, ranks, queue, end)
                 else:
-                    end = _push_cuts(nodes, (lows, kids), (node, start), ranks, queue, end)
+                    end = _push_cuts(nodes, cuts, node, start, ranks, queue, end)
             else:
-                columns = columns_of(nodes, edges, node, box)
-                if end + 2 * cells_in(columns) + 4 > len(queue):
+                overlapped = overlapped_cells(nodes, edges, node, box)
+                if end + 2 * cell_count(overlapped) + 4 > len(queue):
                     return _NODES_LACK, 0
-                end = _push_cells(nodes, cells, (node, start), columns, queue, end)
-            dummy = nodes[node, DUMMY]
+                end = _push_cells(nodes, cells, node, start, overlapped, queue, end)
+            dummy = nodes[node, layout.DUMMY]
             if dummy >= 0:
                 prefetch(nodes, _LINE * dummy)
                 queue[end], queue[end + 1] = dummy, start
@@ -160,44 +187,43 @@ def _reach(shape, ranks, box, queue, leaves):
 
 
 @lean_kernel
-def _look_ahead(nodes, held, queue, span, leaves, n):
-    """Ask for what the waiting nodes hold; note the leaves among them. `held` is entries, lows and edges."""
-    entries, lows, edges = held
-    for at in range(span[0], span[1], 2):
+def _look_ahead(nodes, contents, queue, begin, end, leaves, n):
+    """Prefetch the contents of the nodes queue[begin:end], and append the leaves among them to leaves[n:]."""
+    entries, lows, edges = contents.entries, contents.lows, contents.edges
+    for at in range(begin, end, 2):
         node = queue[at]
-        kind, first, count = nodes[node, KIND], nodes[node, FIRST], nodes[node, COUNT]
-        if kind == LEAF:
+        kind, first, count = nodes[node, layout.KIND], nodes[node, layout.FIRST], nodes[node, layout.COUNT]
+        if kind == layout.LEAF:
             if count > 0:
                 leaves[n], leaves[n + 1] = first, count
                 n += 2
                 for k in range(0, min(count, _AHEAD), 2):
                     prefetch(entries, _LINE * (first + k))
-        elif kind == K_NODE:
+        elif kind == layout.K_NODE:
             for k in range(0, count, _LOWS_A_LINE):
                 prefetch(lows, first + k)
         else:
-            prefetch(edges, nodes[node, EDGES])
-            prefetch(edges, nodes[node, EDGES] + _LINE)
+            prefetch(edges, nodes[node, layout.EDGES])
+            prefetch(edges, nodes[node, layout.EDGES] + _LINE)
     return n
 
 
 @lean_kernel
-def _push_cuts(nodes, cuts, which, ranks, queue, end):
-    """The children whose cut a rank hits, each once. `which` is the node and where to start in the ranks.
+def _push_cuts(nodes, cuts, node, i, ranks, queue, end):
+    """Push the children whose cut contains one of ranks[i:], each once; return the new end of the queue.
 
-    Below a cut of a single term the rows go on with their next term, and so does the message.
+    Below a cut of a single term the rows continue with their next term, and so does the message.
     """
-    lows, kids = cuts
-    node, i = which
-    first = nodes[node, FIRST]
-    stop = first + nodes[node, COUNT]
+    lows, kids = cuts.lows, cuts.kids
+    first = nodes[node, layout.FIRST]
+    stop = first + nodes[node, layout.COUNT]
     after = first
     while i < len(ranks):
-        after = _first_above(lows, after, stop, ranks[i])
-        cut = after - 1  # the last one that begins at this rank or before
-        high = kids[cut, HIGH] if cut >= first else -1
+        after = first_above(lows, after, stop, ranks[i])
+        cut = after - 1  # the last one that starts at this rank or before
+        high = kids[cut, layout.HIGH] if cut >= first else -1
         if ranks[i] <= high:
-            kid = kids[cut, CHILD]
+            kid = kids[cut, layout.CHILD]
             prefetch(nodes, _LINE * (kid >> 1))
             queue[end], queue[end + 1] = kid >> 1, i + (kid & 1)
             end += 2
@@ -208,16 +234,16 @@ def _push_cuts(nodes, cuts, which, ranks, queue, end):
 
 
 @lean_kernel
-def _push_few_cuts(nodes, cuts, which, ranks, queue, end):
-    """The same, cut by cut: for nodes with fewer cuts than the message has ranks."""
-    lows, kids = cuts
-    node, i = which
-    for cut in range(nodes[node, FIRST], nodes[node, FIRST] + nodes[node, COUNT]):
-        i = _first_above(ranks, i, len(ranks), lows[cut] - 1)
+def _push_few_cuts(nodes, cuts, node, i, ranks, queue, end):
+    """The same as _push_cuts, cut by cut: for nodes with fewer cuts than the message has ranks."""
+    lows, kids = cuts.lows, cuts.kids
+    first = nodes[node, layout.FIRST]
+    for cut in range(first, first + nodes[node, layout.COUNT]):
+        i = first_above(ranks, i, len(ranks), lows[cut] - 1)
         if i == len(ranks):
             break
-        if ranks[i] <= kids[cut, HIGH]:
-            kid = kids[cut, CHILD]
+        if ranks[i] <= kids[cut, layout.HIGH]:
+            kid = kids[cut, layout.CHILD]
             prefetch(nodes, _LINE * (kid >> 1))
             queue[end], queue[end + 1] = kid >> 1, i + (kid & 1)
             end += 2
@@ -225,25 +251,11 @@ def _push_few_cuts(nodes, cuts, which, ranks, queue, end):
 
 
 @lean_kernel
-def _first_above(values, first, stop, value):
-    """The place of the first of the ascending values[first:stop] that is above the value, or stop."""
-    while first < stop:
-        middle = (first + stop) >> 1
-        if values[middle] <= value:
-            first = middle + 1
-        else:
-            stop = middle
-    return first
-
-
-@lean_kernel
-def _push_cells(nodes, cells, which, columns, queue, end):
-    """The children in these columns and rows."""
-    left, right, below, above = columns
-    node, start = which
-    first, across = nodes[node, FIRST], nodes[node, ACROSS]
-    for y in range(below, above + 1):
-        for x in range(left, right + 1):
+def _push_cells(nodes, cells, node, start, overlapped, queue, end):
+    """Push the children in these cells of an s-node; return the new end of the queue."""
+    first, across = nodes[node, layout.FIRST], nodes[node, layout.ACROSS]
+    for y in range(overlapped.below, overlapped.above + 1):
+        for x in range(overlapped.left, overlapped.right + 1):
             child = cells[first + y * across + x]
             if child >= 0:
                 prefetch(nodes, _LINE * child)
@@ -253,14 +265,12 @@ def _push_cells(nodes, cells, which, columns, queue, end):
 
 
 @lean_kernel
-def _scan(shape, leaves, held, bits, box, out, n):
-    """Write the rows of leaves that hold to out[n:], which has room for all; return the new n. `held` is the store and
-    the ranks by term.
+def _scan(view, leaves, rows, bits, box, out, n):
+    """Write the rows of leaves that hold to out[n:], which has room for all; return the new n.
 
-    The rarest term and the box are tested first, without a branch: no machine can foresee the outcome, and most
-    entries end there.
+    The rarest term and the box are tested first, without a branch: the outcome is unpredictable, and most entries fail.
     """
-    entries, sides, exact = shape.entries, shape.sides, held[0].boxes
+    entries, sides, exact = view.entries, view.sides, rows.store.boxes
     xmin, ymin = -rounded_down(-box[0]), -rounded_down(-box[1])
     xmax, ymax = rounded_down(box[2]), rounded_down(box[3])
     stop = np.uint64(n)  # unsigned: a signed index is tested for being negative
@@ -269,42 +279,41 @@ def _scan(shape, leaves, held, bits, box, out, n):
             overlaps = (sides[k, XMIN] <= xmax) & (sides[k, XMAX] >= xmin)
             overlaps &= (sides[k, YMIN] <= ymax) & (sides[k, YMAX] >= ymin)
             out[stop] = k
-            stop += _has(bits, entries[k, PIVOT]) & np.uint64(overlaps)
+            stop += _has(bits, entries[k, layout.PIVOT]) & np.uint64(overlaps)
     for j in range(np.uint64(n), stop):
         k = np.uint64(out[j])
-        row, third = entries[k, ROW], entries[k, THIRD]
-        if _has(bits, entries[k, SECOND]) & _has(bits, third if third >= 0 else ~third) == 0:
+        row, third = entries[k, layout.ROW], entries[k, layout.THIRD]
+        if _has(bits, entries[k, layout.SECOND]) & _has(bits, third if third >= 0 else ~third) == 0:
             continue
         is_sure = (sides[k, XMIN] < xmax) & (sides[k, XMAX] > xmin) & (sides[k, YMIN] < ymax) & (sides[k, YMAX] > ymin)
         if not is_sure and not boxes_overlap(exact, row, box[0], box[1], box[2], box[3]):
             continue
-        if third >= 0 or _has_all(held, row, bits):
+        if third >= 0 or _has_all(rows, row, bits):
             out[n] = row
             n += 1
     return n
 
 
 @lean_kernel
-def _has_all(held, row, bits):
+def _has_all(rows, row, bits):
     """Whether each positive term of a row occurs."""
-    store, by_term = held
-    first = store.offsets[row]
+    store, first = rows.store, rows.store.offsets[row]
     for k in range(first, first + store.n_terms[row]):
-        if _has(bits, by_term[store.terms[k]]) == 0:
+        if _has(bits, rows.by_term[store.terms[k]]) == 0:
             return False
     return True
 
 
 @lean_kernel
-def _each_once(out, first, stop, seen):
-    """Keep one of each row in out[first:stop]: a range may meet a row in several cells. Return the new stop."""
+def _each_once(out, first, stop, row_bits):
+    """Remove repeated rows from out[first:stop]: a range may meet a row in several cells. Return the new stop."""
     n = first
     for j in range(first, stop):
         row = out[j]
-        if _has(seen, row) == 0:
-            seen[np.uint64(row) >> _SIX] |= _ONE << (np.uint64(row) & _LOW)
+        if _has(row_bits, row) == 0:
+            row_bits[np.uint64(row) >> _SIX] |= _ONE << (np.uint64(row) & _LOW)
             out[n] = row
             n += 1
     for j in range(first, n):
-        seen[np.uint64(out[j]) >> _SIX] = 0
+        row_bits[np.uint64(out[j]) >> _SIX] = 0
     return n

@@ -9,8 +9,8 @@ import numpy as np
 
 from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.pointers import pointers_to
-from nearcast.indexes.ap_tree.nodes import Shape
-from nearcast.indexes.ap_tree.search import match_tree
+from nearcast.indexes.ap_tree.layout import TreeView
+from nearcast.indexes.ap_tree.search import Scratch, match_tree
 from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
@@ -35,7 +35,7 @@ if not JIT_DISABLED:
         starts = np.array((0, len(terms)))
         message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
         bits, owners = unsafe_words(pointers, _BITS), unsafe_owners(pointers)
-        scratch = (bits, bits[:0])  # a point meets each row once, so no bit for each row is needed
+        scratch = Scratch(bits, bits[:0])  # a point meets each row once, so no bit for each row is needed
         by_term, bounds = unsafe_int32(pointers, _RANKS), np.zeros(2, np.int64)
         rows, nodes, seen = match_tree(_unsafe_tree(pointers), unsafe_rows(pointers), by_term, message, scratch, bounds)
         ids = np.empty(len(rows), np.int64)
@@ -45,7 +45,7 @@ if not JIT_DISABLED:
 
     @kernel
     def _unsafe_tree(pointers):
-        return Shape(
+        return TreeView(
             unsafe_int32_lines(pointers, _TREE, 8),
             unsafe_int32(pointers, _TREE + 1),
             unsafe_int32_lines(pointers, _TREE + 2, 2),
@@ -64,9 +64,9 @@ class PackedArguments(NamedTuple):
     arrays: tuple[np.ndarray, ...]  # what the pointers point to: keeps the memory alive
 
 
-def _packed(keeper: ApTreeStore, store: RowStore) -> PackedArguments:
-    bits = np.zeros((keeper.ranks.count >> 6) + 1, np.uint64)
-    arrays = (*store_arrays(store), keeper.ranks.by_term, bits, *keeper.tree.shape)
+def _packed(structure: ApTreeStore, store: RowStore) -> PackedArguments:
+    bits = np.zeros((structure.ranks.count >> 6) + 1, np.uint64)
+    arrays = (*store_arrays(store), structure.ranks.by_term, bits, *structure.tree.view)
     return PackedArguments(store.arrays, pointers_to(arrays), arrays)
 
 
@@ -80,10 +80,10 @@ class PointMatcher(threading.local):
     arguments: PackedArguments | None = None
 
     def match(
-        self, keeper: ApTreeStore, store: RowStore, terms: np.ndarray, x: float, y: float
+        self, structure: ApTreeStore, store: RowStore, terms: np.ndarray, x: float, y: float
     ) -> tuple[np.ndarray, int, int]:
         """The owners of the rows that match, unordered; nodes visited; entries compared."""
         arguments = self.arguments
         if arguments is None or arguments.store is not store.arrays:
-            arguments = self.arguments = _packed(keeper, store)
+            arguments = self.arguments = _packed(structure, store)
         return _match_point(arguments.pointers, terms, float(x), float(y))

@@ -18,7 +18,7 @@ from nearcast.indexes.lfilter.costs import CHILD, NODE, ROW
 from nearcast.indexes.lfilter.estimate import lists_of_average_point
 from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.nodes import QuadtreeArrays
-from nearcast.structures.trie.nodes import FIRST_CHILD, N_CHILDREN, N_ROWS, ROOT
+from nearcast.structures.trie.layout import FIRST_CHILD, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.trie import Trie
 
 LENGTHS = np.array([4.0, 16.0, 64.0, 256.0, 1024.0])

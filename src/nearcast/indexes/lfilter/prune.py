@@ -25,7 +25,7 @@ from nearcast.structures.arena import first_from
 from nearcast.structures.boxes import overlaps, surely_overlaps
 from nearcast.structures.quadtree.nodes import QuadtreeArrays, cell_of_node, reports_pair
 from nearcast.structures.quadtree.search import QuadtreeView, quadtree_view
-from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
+from nearcast.structures.trie.layout import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
 from nearcast.structures.trie.probe import TrieView, overlapping_children, packed, trie_view
 
 _PART = 3  # words of a part of a list: the quadtree's node, and where in the arena the part starts and stops

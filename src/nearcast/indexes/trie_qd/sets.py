@@ -20,7 +20,7 @@ from nearcast.structures.quadtree.room import with_roots
 from nearcast.structures.scratch import ScratchPool
 from nearcast.structures.term_order import rarest_two
 from nearcast.structures.trie.build import RowSets
-from nearcast.structures.trie.nodes import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
+from nearcast.structures.trie.layout import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
 from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets
 from nearcast.structures.trie.trie import Trie
 

@@ -15,7 +15,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import row_holds
 from nearcast.matching.store import RowStore
-from nearcast.structures.boxes import overlaps, rounded_both_ways, surely_overlaps
+from nearcast.structures.boxes import overlaps, rounded_out_and_in, surely_overlaps
 from nearcast.structures.quadtree.cells import in_cell
 from nearcast.structures.quadtree.nodes import NONE, cell_of_node, reports_pair
 from nearcast.structures.term_order import NO_TERM, rarest_two
@@ -63,7 +63,7 @@ def matching_entries(quad, selected, marks, box, out, n):
     `selected` are ListKeys. Of a row with several entries one is kept.
     """
     lists, nodes, is_range = quad.lists, quad.nodes, box[0] != box[2] or box[1] != box[3]
-    terms, boxes, rounded = lists.pivots, lists.boxes, rounded_both_ways(box)
+    terms, boxes, rounded = lists.pivots, lists.boxes, rounded_out_and_in(box)
     for k in range(selected.n):
         which, first_new = selected.keys[k] & 0xFFFFFFFF, n
         first, count = lists.offsets[which], np.int64(lists.counts[which])
@@ -98,7 +98,7 @@ def verified_rows(lists, store, marks, box, out, n, stop):
     An entry decides alone where its row has at most two terms and its rounded box surely overlaps. The other rows are
     written as ~row and read from the store, three cache misses each.
     """
-    rounded = rounded_both_ways(box)
+    rounded = rounded_out_and_in(box)
     for j in range(n, stop):
         at = np.uint64(out[j])
         row = lists.rows[at]

@@ -11,20 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.structures.trie.nodes import (
-    FIRST_CHILD,
-    FIRST_ROW,
-    GAP,
-    N_CHILDREN,
-    N_ROWS,
-    NONE,
-    ROOT,
-    TrieArrays,
-    empty_node,
-    set_range,
-    views_of,
-    widen,
-)
+from nearcast.structures.trie import layout
+from nearcast.structures.trie.layout import TrieArrays, empty_node, set_range, views_of, widen
 
 
 class RowSets(NamedTuple):
@@ -49,8 +37,8 @@ def empty_trie(n_nodes: int, n_rows: int, n_numbered: int, gap: int) -> TrieArra
     trie = TrieArrays(
         **views_of(np.zeros((n_nodes, 8), np.int32)),
         ranges=np.zeros((n_nodes, 2), np.int64),
-        ranks=np.full(n_nodes, NONE, np.int32),
-        parents=np.full(n_nodes, NONE, np.int32),
+        ranks=np.full(n_nodes, layout.NONE, np.int32),
+        parents=np.full(n_nodes, layout.NONE, np.int32),
         below=np.zeros(n_nodes, np.int32),
         rooms=np.zeros((n_nodes, 2), np.int32),
         debts=np.zeros(n_nodes, np.int32),
@@ -59,10 +47,10 @@ def empty_trie(n_nodes: int, n_rows: int, n_numbered: int, gap: int) -> TrieArra
         rows=np.zeros(n_rows, np.int32),
         row_boxes=np.zeros((n_rows, 4), np.float32),
         numbers=np.zeros(n_numbered, np.int64),
-        leaves=np.full(n_numbered, NONE, np.int32),
+        leaves=np.full(n_numbered, layout.NONE, np.int32),
         head=np.array([1, 0, 0, 0, gap, 0], np.int64),
     )
-    empty_node(trie, ROOT)
+    empty_node(trie, layout.ROOT)
     return trie
 
 
@@ -85,7 +73,7 @@ def _number_nodes(sets: RowSets) -> _Nodes:
     """All nodes, and the node of each row. A row takes part in as many levels as it has terms."""
     counts = np.diff(sets.starts)
     leaves = np.zeros(len(sets.rows), np.int32)
-    parents, ranks = [np.array([NONE], np.int32)], [np.array([NONE], np.int32)]
+    parents, ranks = [np.array([layout.NONE], np.int32)], [np.array([layout.NONE], np.int32)]
     active, depth, first = np.flatnonzero(counts > 0), 0, 1
     while len(active):
         keys = leaves[active].astype(np.int64) << 32 | sets.ranks[sets.starts[active] + depth]
@@ -110,8 +98,8 @@ def _count(trie, leaves):
         below[leaves[i]] += 1
     for node in range(len(parents) - 1, 0, -1):
         below[parents[node]] += below[node]
-        spans[parents[node], N_CHILDREN] += 1
-        spans[parents[node], FIRST_CHILD] = node - 1
+        spans[parents[node], layout.N_CHILDREN] += 1
+        spans[parents[node], layout.FIRST_CHILD] = node - 1
         rooms[parents[node], 0] += 1
 
 
@@ -120,10 +108,10 @@ def _lay_out(trie):
     """Set where each list starts: a node's own rows first, then those below its children, by rank."""
     spans, rooms, below, parents = trie.spans, trie.rooms, trie.below, trie.parents
     ends = np.zeros(len(parents), np.int32)  # of the rows laid out so far at or below each node
-    ends[ROOT] = rooms[ROOT, 1]
+    ends[layout.ROOT] = rooms[layout.ROOT, 1]
     for node in range(1, len(parents)):
         parent = parents[node]
-        spans[node, FIRST_ROW] = ends[parent]
+        spans[node, layout.FIRST_ROW] = ends[parent]
         ends[node] = ends[parent] + rooms[node, 1]
         ends[parent] += below[node]
 
@@ -131,11 +119,11 @@ def _lay_out(trie):
 @kernel
 def _fill(trie, leaves, sets):
     """Write rows and boxes into the lists, and number rows by their place there."""
-    spans, gap = trie.spans, trie.head[GAP]
+    spans, gap = trie.spans, trie.head[layout.GAP]
     for i in range(len(leaves)):
         node, row = leaves[i], sets.rows[i]
-        place = spans[node, FIRST_ROW] + spans[node, N_ROWS]
-        spans[node, N_ROWS] += 1
+        place = spans[node, layout.FIRST_ROW] + spans[node, layout.N_ROWS]
+        spans[node, layout.N_ROWS] += 1
         trie.rows[place], trie.leaves[row] = row, node
         trie.row_boxes[place] = sets.boxes[i]
         trie.numbers[row] = place * gap
@@ -148,8 +136,8 @@ def _set_boxes_and_ranges(trie):
     for node in range(len(parents)):
         boxes[node, :2], boxes[node, 2:] = np.inf, -np.inf
     for node in range(len(parents) - 1, -1, -1):
-        for place in range(spans[node, FIRST_ROW], spans[node, FIRST_ROW] + spans[node, N_ROWS]):
+        for place in range(spans[node, layout.FIRST_ROW], spans[node, layout.FIRST_ROW] + spans[node, layout.N_ROWS]):
             widen(boxes[node], trie.row_boxes[place])
         set_range(trie, node)
-        if node != ROOT:
+        if node != layout.ROOT:
             widen(boxes[parents[node]], boxes[node])

@@ -7,23 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.structures.trie.nodes import (
-    CHILDREN_USED,
-    FIRST_CHILD,
-    FIRST_ROW,
-    N_CHILDREN,
-    N_FREE,
-    N_ROWS,
-    NONE,
-    ROOT,
-    ROWS_USED,
-    USED,
-    child_of,
-    child_place,
-    new_node,
-    set_range,
-    widen,
-)
+from nearcast.structures.trie import layout
+from nearcast.structures.trie.layout import child_of, child_place, new_node, set_range, widen
 from nearcast.structures.trie.numbering import number_last_row
 
 
@@ -54,18 +39,18 @@ def room_needed(trie, sets, i):
     n_nodes = sets.starts[i + 1] - k
     n_children, n_rows = np.int64(n_nodes), np.int64(1)
     if n_nodes == 0:
-        n_rows = _larger_room(trie.spans[node, N_ROWS])
-    elif trie.spans[node, N_CHILDREN] == trie.rooms[node, 0]:
-        n_children += _larger_room(trie.spans[node, N_CHILDREN])
+        n_rows = _larger_room(trie.spans[node, layout.N_ROWS])
+    elif trie.spans[node, layout.N_CHILDREN] == trie.rooms[node, 0]:
+        n_children += _larger_room(trie.spans[node, layout.N_CHILDREN])
     return Room(n_nodes, n_children, n_rows)
 
 
 @kernel
 def has_room(trie, needed):
     return (
-        len(trie.below) - trie.head[USED] + trie.head[N_FREE] >= needed.nodes
-        and len(trie.children) - trie.head[CHILDREN_USED] >= needed.children
-        and len(trie.rows) - trie.head[ROWS_USED] >= needed.rows
+        len(trie.below) - trie.head[layout.USED] + trie.head[layout.N_FREE] >= needed.nodes
+        and len(trie.children) - trie.head[layout.CHILDREN_USED] >= needed.children
+        and len(trie.rows) - trie.head[layout.ROWS_USED] >= needed.rows
     )
 
 
@@ -78,10 +63,10 @@ def _larger_room(count):
 @kernel
 def _deepest(trie, sets, i):
     """The last existing node on the path of row i, and the place of the first rank that leads on from it."""
-    node = np.int64(ROOT)
+    node = np.int64(layout.ROOT)
     for k in range(sets.starts[i], sets.starts[i + 1]):
         child = child_of(trie, node, sets.ranks[k])
-        if child == NONE:
+        if child == layout.NONE:
             return node, k
         node = np.int64(child)
     return node, sets.starts[i + 1]
@@ -91,58 +76,49 @@ def _deepest(trie, sets, i):
 def _add_child(trie, parent, rank):
     """Add a child among its siblings, which are sorted by rank; return it."""
     spans = trie.spans
-    if spans[parent, N_CHILDREN] == trie.rooms[parent, 0]:
-        _move_children(trie, parent)
+    if spans[parent, layout.N_CHILDREN] == trie.rooms[parent, 0]:
+        source, target = _move_run(trie, parent, 0)
+        for k in range(spans[parent, layout.N_CHILDREN]):
+            trie.children[target + k] = trie.children[source + k]
     node = new_node(trie, parent, rank)
     place = child_place(trie, parent, rank)
-    for k in range(np.int64(spans[parent, FIRST_CHILD]) + spans[parent, N_CHILDREN], place, -1):
+    for k in range(np.int64(spans[parent, layout.FIRST_CHILD]) + spans[parent, layout.N_CHILDREN], place, -1):
         trie.children[k, 0] = trie.children[k - 1, 0]
         trie.children[k, 1] = trie.children[k - 1, 1]
     trie.children[place, 0], trie.children[place, 1] = rank, node
-    spans[parent, N_CHILDREN] += 1
+    spans[parent, layout.N_CHILDREN] += 1
     return node
 
 
 @kernel
-def _move_children(trie, node):
-    """Move a node's children to the end of their arena, with more room."""
-    source, target = np.int64(trie.spans[node, FIRST_CHILD]), trie.head[CHILDREN_USED]
-    for k in range(trie.spans[node, N_CHILDREN]):
-        trie.children[target + k, 0] = trie.children[source + k, 0]
-        trie.children[target + k, 1] = trie.children[source + k, 1]
-    trie.spans[node, FIRST_CHILD] = target
-    trie.rooms[node, 0] = _larger_room(trie.spans[node, N_CHILDREN])
-    trie.head[CHILDREN_USED] += trie.rooms[node, 0]
-
-
-@kernel
-def _move_rows(trie, node):
-    """Move a node's rows to the end of their arena, with more room."""
-    source, target = np.int64(trie.spans[node, FIRST_ROW]), trie.head[ROWS_USED]
-    for k in range(trie.spans[node, N_ROWS]):
-        trie.rows[target + k] = trie.rows[source + k]
-        trie.row_boxes[target + k] = trie.row_boxes[source + k]
-    trie.spans[node, FIRST_ROW] = target
-    trie.rooms[node, 1] = _larger_room(trie.spans[node, N_ROWS])
-    trie.head[ROWS_USED] += trie.rooms[node, 1]
+def _move_run(trie, node, which):
+    """Move a full run of children (0) or rows (1) to the arena's end, with more room; return its old and new place."""
+    source, target = np.int64(trie.spans[node, 2 * which]), trie.head[layout.CHILDREN_USED + which]
+    trie.spans[node, 2 * which] = target
+    trie.rooms[node, which] = _larger_room(trie.spans[node, 2 * which + 1])
+    trie.head[layout.CHILDREN_USED + which] += trie.rooms[node, which]
+    return source, target
 
 
 @kernel
 def _add_row(trie, node, row, box):
     """Append a row to a node's list, number it, and update all nodes above."""
-    if trie.spans[node, N_ROWS] == trie.rooms[node, 1]:
-        _move_rows(trie, node)
-    place = np.int64(trie.spans[node, FIRST_ROW]) + trie.spans[node, N_ROWS]
+    if trie.spans[node, layout.N_ROWS] == trie.rooms[node, 1]:
+        source, target = _move_run(trie, node, 1)
+        for k in range(trie.spans[node, layout.N_ROWS]):
+            trie.rows[target + k] = trie.rows[source + k]
+            trie.row_boxes[target + k] = trie.row_boxes[source + k]
+    place = np.int64(trie.spans[node, layout.FIRST_ROW]) + trie.spans[node, layout.N_ROWS]
     trie.rows[place], trie.leaves[row] = row, node
     trie.row_boxes[place] = box
-    trie.spans[node, N_ROWS] += 1
+    trie.spans[node, layout.N_ROWS] += 1
     above = np.int64(node)
-    while above != NONE:
+    while above != layout.NONE:
         trie.below[above] += 1
         widen(trie.boxes[above], box)
         above = np.int64(trie.parents[above])
     number_last_row(trie, node)
     above = np.int64(node)
-    while above != NONE:
+    while above != layout.NONE:
         set_range(trie, above)
         above = np.int64(trie.parents[above])

@@ -13,17 +13,8 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
-from nearcast.structures.trie.nodes import (
-    FIRST_CHILD,
-    FIRST_ROW,
-    GAP,
-    N_CHILDREN,
-    N_ROWS,
-    RENUMBERED,
-    ROOT,
-    child_place,
-    set_range,
-)
+from nearcast.structures.trie import layout
+from nearcast.structures.trie.layout import child_place, set_range
 
 LOWEST, HIGHEST = np.int64(-(1 << 61)), np.int64(1 << 61)  # beyond every number; their difference fits in int64 too
 
@@ -31,13 +22,13 @@ LOWEST, HIGHEST = np.int64(-(1 << 61)), np.int64(1 << 61)  # beyond every number
 @kernel
 def number_before(trie, node):
     """The largest number of a row before those at or below the node, or LOWEST."""
-    while node != ROOT:
+    while node != layout.ROOT:
         parent = np.int64(trie.parents[node])
         place = child_place(trie, parent, trie.ranks[node])
-        if place > trie.spans[parent, FIRST_CHILD]:
+        if place > trie.spans[parent, layout.FIRST_CHILD]:
             return trie.ranges[trie.children[place - 1, 1], 1]
-        if trie.spans[parent, N_ROWS] > 0:
-            return trie.numbers[trie.rows[trie.spans[parent, FIRST_ROW] + trie.spans[parent, N_ROWS] - 1]]
+        if trie.spans[parent, layout.N_ROWS] > 0:
+            return trie.numbers[trie.rows[trie.spans[parent, layout.FIRST_ROW] + trie.spans[parent, layout.N_ROWS] - 1]]
         node = parent
     return LOWEST
 
@@ -45,10 +36,10 @@ def number_before(trie, node):
 @kernel
 def number_behind(trie, node):
     """The least number of a row behind those at or below the node, or HIGHEST."""
-    while node != ROOT:
+    while node != layout.ROOT:
         parent = np.int64(trie.parents[node])
         place = child_place(trie, parent, trie.ranks[node]) + 1
-        if place < trie.spans[parent, FIRST_CHILD] + trie.spans[parent, N_CHILDREN]:
+        if place < trie.spans[parent, layout.FIRST_CHILD] + trie.spans[parent, layout.N_CHILDREN]:
             return trie.ranges[trie.children[place, 1], 0]
         node = parent
     return HIGHEST
@@ -57,19 +48,19 @@ def number_behind(trie, node):
 @kernel
 def number_last_row(trie, node):
     """Number the last row of the node's list, which is new; renumber others if its gap is used up."""
-    first, n_rows = np.int64(trie.spans[node, FIRST_ROW]), trie.spans[node, N_ROWS]
+    first, n_rows = np.int64(trie.spans[node, layout.FIRST_ROW]), trie.spans[node, layout.N_ROWS]
     row = trie.rows[first + n_rows - 1]
     before = trie.numbers[trie.rows[first + n_rows - 2]] if n_rows > 1 else number_before(trie, node)
-    if trie.spans[node, N_CHILDREN] > 0:
-        behind = trie.ranges[trie.children[trie.spans[node, FIRST_CHILD], 1], 0]
+    if trie.spans[node, layout.N_CHILDREN] > 0:
+        behind = trie.ranges[trie.children[trie.spans[node, layout.FIRST_CHILD], 1], 0]
     else:
         behind = number_behind(trie, node)
     if behind - before < 2:
         _renumber_around(trie, node)
     elif before == LOWEST:
-        trie.numbers[row] = 0 if behind == HIGHEST else behind - trie.head[GAP]
+        trie.numbers[row] = 0 if behind == HIGHEST else behind - trie.head[layout.GAP]
     elif behind == HIGHEST:
-        trie.numbers[row] = before + trie.head[GAP]
+        trie.numbers[row] = before + trie.head[layout.GAP]
     else:
         trie.numbers[row] = before + 1 if n_rows > 1 else before + ((behind - before) >> 1)
 
@@ -78,12 +69,12 @@ def number_last_row(trie, node):
 def _renumber_around(trie, node):
     """Renumber the smallest part around a node that has room, and set the ranges of all nodes above it."""
     needed = 2
-    while node != ROOT:
+    while node != layout.ROOT:
         if _renumber_if_room(trie, node, (0, 0), needed):
             break
         parent = np.int64(trie.parents[node])
-        first = np.int64(trie.spans[parent, FIRST_CHILD])
-        stop = first + trie.spans[parent, N_CHILDREN]
+        first = np.int64(trie.spans[parent, layout.FIRST_CHILD])
+        stop = first + trie.spans[parent, layout.N_CHILDREN]
         place, reach, is_done = child_place(trie, parent, trie.ranks[node]), 1, False
         while not is_done and (place - reach > first or place + reach < stop - 1):
             needed += needed >> 1
@@ -94,12 +85,12 @@ def _renumber_around(trie, node):
         if is_done:
             break
         needed += needed >> 1
-    if node == ROOT:
-        _renumber(trie, ROOT, (0, 0), 0, trie.head[GAP])
-    while node != ROOT:
+    if node == layout.ROOT:
+        _renumber(trie, layout.ROOT, (0, 0), 0, trie.head[layout.GAP])
+    while node != layout.ROOT:
         set_range(trie, node)
         node = np.int64(trie.parents[node])
-    set_range(trie, ROOT)
+    set_range(trie, layout.ROOT)
 
 
 @kernel
@@ -121,9 +112,9 @@ def _renumber_if_room(trie, node, run, needed):
     if before == LOWEST and behind == HIGHEST:
         return False  # these are all rows: renumbering the root has unlimited room
     if before == LOWEST:
-        before = behind - (count + 1) * trie.head[GAP]
+        before = behind - (count + 1) * trie.head[layout.GAP]
     elif behind == HIGHEST:
-        behind = before + (count + 1) * trie.head[GAP]
+        behind = before + (count + 1) * trie.head[layout.GAP]
     step = (behind - before) // (count + 1)
     if step < needed:
         return False
@@ -154,7 +145,7 @@ def _renumber(trie, node, run, number, step):
         for place in range(first_row, first_row + n_rows):
             trie.numbers[trie.rows[place]] = number
             number += step
-        trie.head[RENUMBERED] += n_rows
+        trie.head[layout.RENUMBERED] += n_rows
         stack = with_room(stack, n, n_children)
         for place in range(first_child + n_children - 1, first_child - 1, -1):
             stack[n] = trie.children[place, 1]

@@ -9,7 +9,7 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.vector import prefetch
-from nearcast.structures.trie.nodes import FIRST_CHILD, FIRST_ROW, N_CHILDREN, TrieArrays
+from nearcast.structures.trie.layout import FIRST_CHILD, FIRST_ROW, N_CHILDREN, TrieArrays
 
 PROBES = {"tokens": 0, "trie": 1, "cost": 2}
 BY_TRIE, BY_COST = PROBES["trie"], PROBES["cost"]

@@ -18,8 +18,8 @@ from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.boxes import overlaps, round_both_ways, surely_overlaps
-from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
+from nearcast.structures.boxes import overlaps, round_out_and_in, surely_overlaps
+from nearcast.structures.trie.layout import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.probe import TrieMessage, TrieView, node_overlaps, packed, push_children
 
 FOUND, NODES, READ, TOP = range(4)  # places in Walk.work: rows found, nodes reached, rows read, the stack's top
@@ -139,7 +139,7 @@ def mark_ranks(message):
     """Set the positions of the message's ranks, and round its box."""
     for k in range(len(message.ranks)):
         message.positions[message.ranks[k]] = k + 1
-    round_both_ways(message.exact, message.box)
+    round_out_and_in(message.exact, message.box)
 
 
 @lean_kernel

@@ -12,19 +12,8 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.structures.arena import first_from
-from nearcast.structures.trie.nodes import (
-    FIRST_CHILD,
-    FIRST_ROW,
-    N_CHILDREN,
-    N_FREE,
-    N_ROWS,
-    NONE,
-    ROOT,
-    child_place,
-    empty_node,
-    set_range,
-    widen,
-)
+from nearcast.structures.trie import layout
+from nearcast.structures.trie.layout import child_place, empty_node, set_range, widen
 
 _FEW = 32  # up to so many children and rows, a box is computed again at once
 
@@ -35,13 +24,13 @@ def remove_rows(trie, rows):
     for i in range(len(rows)):
         node, is_smaller = np.int64(trie.leaves[rows[i]]), True
         _drop_row(trie, node, rows[i], former)
-        while node != NONE:
+        while node != layout.NONE:
             parent = np.int64(trie.parents[node])
             trie.below[node] -= 1
             is_smaller = _tighten(trie, node, former, is_smaller)
             if trie.below[node] > 0:
                 set_range(trie, node)
-            elif node != ROOT:
+            elif node != layout.ROOT:
                 _drop_child(trie, parent, node)
             else:
                 empty_node(trie, node)
@@ -51,28 +40,28 @@ def remove_rows(trie, rows):
 @kernel
 def _drop_row(trie, node, row, former):
     """Remove a row, found by its number, from its list, and write its box to `former`."""
-    first = np.int64(trie.spans[node, FIRST_ROW])
-    stop = first + trie.spans[node, N_ROWS]
+    first = np.int64(trie.spans[node, layout.FIRST_ROW])
+    stop = first + trie.spans[node, layout.N_ROWS]
     place = first_from(trie.numbers, trie.rows, first, stop, trie.numbers[row])
     former[:] = trie.row_boxes[place]
     for k in range(place, stop - 1):
         trie.rows[k] = trie.rows[k + 1]
         trie.row_boxes[k] = trie.row_boxes[k + 1]
-    trie.spans[node, N_ROWS] -= 1
-    trie.leaves[row] = NONE
+    trie.spans[node, layout.N_ROWS] -= 1
+    trie.leaves[row] = layout.NONE
 
 
 @kernel
 def _drop_child(trie, parent, node):
     """Remove a node without rows from its parent's children, and free its number."""
     place = child_place(trie, parent, trie.ranks[node])
-    for k in range(place, np.int64(trie.spans[parent, FIRST_CHILD]) + trie.spans[parent, N_CHILDREN] - 1):
+    for k in range(place, np.int64(trie.spans[parent, layout.FIRST_CHILD]) + trie.spans[parent, layout.N_CHILDREN] - 1):
         trie.children[k, 0] = trie.children[k + 1, 0]
         trie.children[k, 1] = trie.children[k + 1, 1]
-    trie.spans[parent, N_CHILDREN] -= 1
+    trie.spans[parent, layout.N_CHILDREN] -= 1
     empty_node(trie, node)
-    trie.free[trie.head[N_FREE]] = node
-    trie.head[N_FREE] += 1
+    trie.free[trie.head[layout.N_FREE]] = node
+    trie.head[layout.N_FREE] += 1
 
 
 @kernel
@@ -85,7 +74,7 @@ def _tighten(trie, node, former, is_smaller):
     inside = former[0] > box[0] and former[1] > box[1] and former[2] < box[2] and former[3] < box[3]
     if is_smaller and not inside:
         trie.debts[node] += 1
-    n = np.int64(trie.spans[node, N_CHILDREN]) + trie.spans[node, N_ROWS]
+    n = np.int64(trie.spans[node, layout.N_CHILDREN]) + trie.spans[node, layout.N_ROWS]
     if trie.debts[node] == 0 or (n > _FEW and 8 * trie.debts[node] < n):
         return False
     former[:] = box

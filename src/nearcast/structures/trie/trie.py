@@ -7,25 +7,14 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.store import RowStore
-from nearcast.structures.arena import has_many_holes
 from nearcast.structures.boxes import outward
+from nearcast.structures.trie import layout
 from nearcast.structures.trie.build import RowSets, built_trie, empty_trie
 from nearcast.structures.trie.grow import Room, has_room, insert_sets, room_needed
-from nearcast.structures.trie.nodes import (
-    CHILDREN_USED,
-    FIRST_CHILD,
-    FIRST_ROW,
-    N_CHILDREN,
-    N_ROWS,
-    NONE,
-    ROWS_USED,
-    USED,
-    TrieArrays,
-    views_of,
-)
+from nearcast.structures.trie.layout import TrieArrays, views_of
 from nearcast.structures.trie.shrink import remove_rows
 from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets, ranks_by_frequency
 
@@ -58,7 +47,7 @@ class Trie:
     def insert(self, rows: np.ndarray) -> None:
         self.ranks = extended_ranks(self.ranks, self._store.n_terms)
         a, n = self.arrays, self._store.high
-        self.arrays = a._replace(numbers=grown(a.numbers, n), leaves=grown(a.leaves, n, fill=NONE))
+        self.arrays = a._replace(numbers=grown(a.numbers, n), leaves=grown(a.leaves, n, fill=layout.NONE))
         sets, done = self._sets(rows), 0
         while (done := insert_sets(self.arrays, sets, done)) < len(rows):
             self._make_room(room_needed(self.arrays, sets, done))
@@ -75,22 +64,27 @@ class Trie:
         if has_room(self.arrays, needed):
             return
         a, head = self.arrays, self.arrays.head
-        size, n_rows = int(head[USED]) + needed.nodes, int(head[ROWS_USED]) + needed.rows
+        size, n_rows = int(head[layout.USED]) + needed.nodes, int(head[layout.ROWS_USED]) + needed.rows
         self.arrays = a._replace(
             **{name: grown(getattr(a, name), size) for name in _BY_NODE},
             **views_of(grown(a.records, size)),
-            children=grown(a.children, int(head[CHILDREN_USED]) + needed.children),
+            children=grown(a.children, int(head[layout.CHILDREN_USED]) + needed.children),
             rows=grown(a.rows, n_rows),
             row_boxes=grown(a.row_boxes, n_rows),
         )
 
     def _pack(self) -> None:
-        a = self.arrays
-        in_use = a.rooms[: a.head[USED]].sum(axis=0, dtype=np.int64)
-        if has_many_holes(int(a.head[CHILDREN_USED]), int(in_use[0])):
-            _pack_children(a, a.children.copy())
-        if has_many_holes(int(a.head[ROWS_USED]), int(in_use[1])):
-            _pack_rows(a, a.rows.copy(), a.row_boxes.copy())
+        """Close the gaps between the runs of children, and of rows, where their arena is loose."""
+        a, used = self.arrays, int(self.arrays.head[layout.USED])
+        for which, arenas in enumerate(((a.children,), (a.rows, a.row_boxes))):
+            first, counts = a.spans[:used, 2 * which], a.spans[:used, 2 * which + 1]
+            if is_loose(int(a.rooms[:used, which].sum(dtype=np.int64)), int(a.head[layout.CHILDREN_USED + which])):
+                starts = starts_of(counts)
+                source = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
+                for arena in arenas:
+                    arena[: starts[-1]] = arena[source]
+                first[:], a.rooms[:used, which] = starts[:-1], counts
+                a.head[layout.CHILDREN_USED + which] = starts[-1]
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {_key(name): array for name, array in self.arrays._asdict().items() if name not in _VIEWS}
@@ -104,30 +98,3 @@ class Trie:
 
 def _key(field: str) -> str:
     return f"trie_{_SAVED_AS.get(field, field)}"
-
-
-@kernel
-def _pack_children(trie, children):
-    """Write the runs of children one behind the other, from a copy of the arena."""
-    n = 0
-    for node in range(trie.head[USED]):
-        source, count = np.int64(trie.spans[node, FIRST_CHILD]), trie.spans[node, N_CHILDREN]
-        trie.spans[node, FIRST_CHILD], trie.rooms[node, 0] = n, count
-        for k in range(source, source + count):
-            trie.children[n, 0], trie.children[n, 1] = children[k, 0], children[k, 1]
-            n += 1
-    trie.head[CHILDREN_USED] = n
-
-
-@kernel
-def _pack_rows(trie, rows, boxes):
-    """Write the lists of rows one behind the other, from copies of the arena."""
-    n = 0
-    for node in range(trie.head[USED]):
-        source, count = np.int64(trie.spans[node, FIRST_ROW]), trie.spans[node, N_ROWS]
-        trie.spans[node, FIRST_ROW], trie.rooms[node, 1] = n, count
-        for k in range(source, source + count):
-            trie.rows[n] = rows[k]
-            trie.row_boxes[n] = boxes[k]
-            n += 1
-    trie.head[ROWS_USED] = n
