@@ -29,7 +29,7 @@ def paper_of(content: Mapping[str, Any]) -> Paper:
         str(content["name"]), str(content.get("title", content["name"])), str(content.get("about", "")), data, figures
     )
     if not figures or len({figure.id for figure in figures}) < len(figures):
-        raise InvalidInput(f"the paper '{made.name}' needs figures with different ids")
+        raise InvalidInput(f"the paper '{made.name}' needs figures, each with an id of its own")
     for figure in figures:
         _check(made, figure)
     return made
@@ -108,7 +108,7 @@ def _check_claim(figure: Figure, claim: Claim, where: str) -> None:
     if claim.trend:
         _one_of(claim.trend, TRENDS, f"a trend of {where}")
     if (claim.trend or claim.method) and claim.method not in figure.methods:
-        raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is not one of its methods")
+        raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is none of its methods")
     for label in (*claim.order, *(() if claim.method else claim.values)):
         _one_of(label, figure.methods, f"a method in a claim of {where}")
     if len(figure.data) == 1:

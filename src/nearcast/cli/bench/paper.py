@@ -80,7 +80,7 @@ def _measure(paper: Paper, figures: str | None, scale: float, quiet: bool) -> Pa
     schedule = schedule_runs(paper, paper.chosen(figures), scale)
     for name, missing in schedule.missing.items():
         if missing:
-            note(f"figure {name} runs without {', '.join(f'{label} ({why})' for label, why in missing.items())}")
+            note(f"figure {name} without {', '.join(f'{label} ({why})' for label, why in missing.items())}")
     with counted_steps(schedule.steps, quiet) as on_step:
         return run_paper(paper, schedule, scale, on_step)
 
