@@ -9,7 +9,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.indexes.ap_tree import layout
 from nearcast.indexes.ap_tree.layout import write_entry
 from nearcast.indexes.ap_tree.route import gather_path
-from nearcast.structures.arena import room_for
+from nearcast.structures.arena import larger_room
 
 
 @kernel
@@ -44,7 +44,7 @@ def _entries_needed(view, path, n):
     for k in range(n):
         line = view.nodes[path[k]]
         if line[layout.KIND] == layout.LEAF and line[layout.COUNT] == line[layout.ROOM]:
-            needed += room_for(line[layout.ROOM])
+            needed += larger_room(line[layout.ROOM])
     return needed
 
 
@@ -57,7 +57,7 @@ def _append(view, facts, leaf, rows, item):
         for k in range(line[layout.COUNT]):
             view.entries[target + k] = view.entries[line[layout.FIRST] + k]
         head[layout.DEAD + layout.USED_ENTRIES] += line[layout.ROOM]
-        line[layout.FIRST], line[layout.ROOM] = target, room_for(line[layout.ROOM])
+        line[layout.FIRST], line[layout.ROOM] = target, larger_room(line[layout.ROOM])
         head[layout.USED_ENTRIES] += line[layout.ROOM]
     write_entry(view, line[layout.FIRST] + line[layout.COUNT], rows, item)
     line[layout.COUNT] += 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.ap_tree import layout
 from nearcast.indexes.ap_tree.layout import add_leaf, cell_count, covers, first_above, overlapped_cells
-from nearcast.structures.arena import room_for
+from nearcast.structures.arena import larger_room
 
 OUT_TOO_SHORT, TREE_TOO_FULL = -1, -2
 
@@ -87,7 +87,7 @@ def _open_cut(view, facts, node, place, rank, limit):
     if head[layout.USED_NODES] == len(view.nodes):
         return layout.NONE
     if line[layout.COUNT] == line[layout.ROOM]:
-        room = room_for(line[layout.COUNT])
+        room = larger_room(line[layout.COUNT])
         if head[layout.USED_CUTS] + room > len(view.lows):
             return layout.NONE
         _move_cuts(view, line[layout.FIRST], head[layout.USED_CUTS], line[layout.COUNT])

@@ -78,7 +78,8 @@ class Trie:
         a, used = self.arrays, int(self.arrays.head[layout.USED])
         for which, arenas in enumerate(((a.children,), (a.rows, a.row_boxes))):
             first, counts = a.spans[:used, 2 * which], a.spans[:used, 2 * which + 1]
-            if is_loose(int(a.rooms[:used, which].sum(dtype=np.int64)), int(a.head[layout.CHILDREN_USED + which])):
+            in_use, end = a.rooms[:used, which].sum(dtype=np.int64), a.head[layout.CHILDREN_USED + which]
+            if has_many_holes(int(end), int(in_use)):
                 starts = starts_of(counts)
                 source = np.repeat(first - starts[:-1], counts) + np.arange(starts[-1])
                 for arena in arenas:
