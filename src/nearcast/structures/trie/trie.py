@@ -10,6 +10,7 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.store import RowStore
+from nearcast.structures.arena import has_many_holes
 from nearcast.structures.boxes import outward
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.build import RowSets, built_trie, empty_trie
