@@ -1,4 +1,4 @@
-"""`nearcast docs`: the page docs/command-line.md, generated from the help texts of the commands."""
+"""`nearcast docs`: the page docs/reference/command-line.md, generated from the help texts of the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearcast.cli.options import Json
 WIDTH = 100
 _TOP = """# Command line
 
-`nearcast docs --out docs/command-line.md` generates this page from the help texts; do not edit it.
+`nearcast docs --out docs/reference/command-line.md` generates this page from the help texts; do not edit it.
 
 Results go to standard output, as a table or, with `--json`, as one JSON document. Notes and progress bars go to
 standard error; bars only if it is a terminal. Exit codes:
@@ -31,14 +31,14 @@ Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`). CSV and 
 
 
 def docs(
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/command-line.md"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/reference/command-line.md"),
     as_json: Json = False,
 ) -> None:
     """Write the page about the command line.
 
     \b
     Example:
-      nearcast docs --out docs/command-line.md
+      nearcast docs --out docs/reference/command-line.md
     """
     write_page(out, page(), as_json)
 

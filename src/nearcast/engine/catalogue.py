@@ -49,7 +49,7 @@ def _info(name: str) -> MethodInfo:
 
 
 def methods_markdown() -> str:
-    """The page docs/methods.md."""
+    """The page docs/reference/methods.md."""
     lines = [
         "# Methods",
         "",

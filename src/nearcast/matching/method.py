@@ -71,7 +71,7 @@ class Method(ABC):
     kind: ClassVar[str] = "match"
     name: ClassVar[str]
     paper: ClassVar[str]
-    """The paper that describes the method (a page of docs/papers), or "baseline" or "nearcast"."""
+    """The paper that describes the method (a page of docs/measurements/papers), or "baseline" or "nearcast"."""
     effort_ceiling: ClassVar[float] = 0.5
     """Largest share of (message, row) pairs that the method may compare on the checks' fixed workload."""
     rebuild_growth: float = 4.0

@@ -48,7 +48,7 @@ def bench_paper(
     \b
     Example:
       nearcast bench paper rt-tree --figures 9,table-1 --scale 0.1 --out results
-      nearcast bench paper rt-tree --out docs/papers/rt-tree --page docs/papers/rt-tree.md
+      nearcast bench paper rt-tree --out results --page results/rt-tree.md
     """
     from nearcast.bench.papers.paper_file import find_paper
 

@@ -24,7 +24,7 @@ def size(
     memory: Annotated[float, typer.Option(metavar="GB", help="Memory of a host.")] = 64.0,
     as_json: Json = False,
 ) -> None:
-    """Compute how large a cluster must be, by the formula in docs/pipeline.md.
+    """Compute how large a cluster must be, by the formula in docs/how-to/size-a-cluster.md.
 
     \b
     Example:

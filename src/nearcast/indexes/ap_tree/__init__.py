@@ -9,7 +9,7 @@ Layout     nodes of 32 bytes, cuts of 12, cells of 4; an entry of a leaf has the
 Cost       insert and remove O(copies x depth x log f); match O(cuts and cells hit, and the entries of their leaves);
            about 32 bytes a copy and 90 a node; at most `copies` copies of a row on average.
 Deviates   A cut of several terms may be divided by the same term again. Rows that do not differ in a term skip it. A
-           grid has fewer than f cells where f would make too many copies. See docs/ap-tree.md.
+           grid has fewer than f cells where f would make too many copies. See docs/explanation/ap-tree.md.
 
 layout.py describes the arrays. A build uses ranks.py (the order of terms), cuts.py and cells.py (the two kinds of
 division), division.py (the choice) and build.py. A change uses route.py (where a row belongs) and change.py; drift.py
