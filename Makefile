@@ -38,8 +38,9 @@ tests: setup docs warmup
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow" $(if $(K),-k "$(K)")
 
 docs: setup
-	$(BIN)/nearcast methods --markdown docs/methods.md
-	$(BIN)/nearcast docs --out docs/command-line.md
+	$(BIN)/nearcast methods --markdown docs/reference/methods.md
+	$(BIN)/nearcast docs --out docs/reference/command-line.md
+	$(BIN)/python -m nearcast.cli.api_reference docs/reference/python-api.md
 
 warmup: setup
 	$(BIN)/nearcast warmup

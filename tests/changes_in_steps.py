@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from changing_world import World, expect_right, update
 from nearcast.matching.checks.cases import Message, Subscription, empty, expect_equal, insert, remove
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 
 Step = list[Subscription] | list[int]
 """Subscriptions that come or are replaced, or ids that go."""
-ExpectSound = Callable[[Matcher], None]
+ExpectSound = Callable[[SubscriptionSet], None]
 
 
 def expect_sound_in_steps(

@@ -10,7 +10,7 @@ import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.matching.checks.cases import empty
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
 from nearcast.storage import load_index, save_index
 
@@ -130,7 +130,7 @@ def soak(method: str, updates: int, n_ids: int, folder: Path, vocabulary: int = 
     expect_memory_is_used_again(matcher, world)
 
 
-def update(matcher: Matcher, world: World, size: int, insert_share: float) -> int:
+def update(matcher: SubscriptionSet, world: World, size: int, insert_share: float) -> int:
     """Some ids come or go; return how many."""
     if world.rng.random() < insert_share:
         batch = world.subscribe(size)
@@ -140,12 +140,12 @@ def update(matcher: Matcher, world: World, size: int, insert_share: float) -> in
     return size
 
 
-def saved_and_opened(matcher: Matcher, folder: Path) -> Matcher:
+def saved_and_opened(matcher: SubscriptionSet, folder: Path) -> SubscriptionSet:
     save_index(folder / "index", *matcher.state())
-    return Matcher.restored(*load_index(folder / "index"))
+    return SubscriptionSet.restored(*load_index(folder / "index"))
 
 
-def expect_right(matcher: Matcher, world: World, n_messages: int = 45) -> None:
+def expect_right(matcher: SubscriptionSet, world: World, n_messages: int = 45) -> None:
     assert len(matcher) == matcher.store.live == np.count_nonzero(world.live)
     counted = np.bincount(world.terms[world.live][world.terms[world.live] != NO_TERM], minlength=world.vocabulary)
     assert (matcher.store.frequencies == counted[: matcher.store.n_terms]).all()
@@ -160,7 +160,7 @@ def expect_right(matcher: Matcher, world: World, n_messages: int = 45) -> None:
     assert len(found.ids) > n_messages, "too few matches to prove anything"
 
 
-def expect_memory_is_used_again(matcher: Matcher, world: World) -> None:
+def expect_memory_is_used_again(matcher: SubscriptionSet, world: World) -> None:
     """Nearly all removed, most of the memory is given back; as many inserted again, it takes no more than before."""
     matcher.insert(world.subscribe(len(world.ids)))
     full, n = matcher.nbytes, len(matcher)

@@ -1,4 +1,4 @@
-"""What must hold of an IQ-tree at any time, told from its rows alone: the cheapest cells, lists that follow."""
+"""What must hold of an IQ-tree at any time, computed from its rows alone: the cheapest cells, lists that follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nearcast.indexes.iq_tree.chances import WHOLE
 from nearcast.indexes.iq_tree.filing import LISTS, LISTS_FREE
 from nearcast.indexes.iq_tree.tree import CellTree
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.nodes import GONE, LIMIT, N_FREE, NONE, ROOT, USED
 from quad_soundness import Cell, span_by_hand, walked
@@ -91,10 +91,10 @@ def expect_exact_lists(
 ) -> None:
     """Each list is found by its node and term, and has its rows, sorted, once; no list is empty, no number is lost."""
     table, lists = tree.arrays.table, tree.arrays.lists
-    held = table.values != ABSENT
-    numbers = table.values[held].tolist()
+    used = table.values != ABSENT
+    numbers = table.values[used].tolist()
     found = {}
-    for key, number in zip(table.keys[held].tolist(), numbers, strict=True):
+    for key, number in zip(table.keys[used].tolist(), numbers, strict=True):
         part = slice(int(lists.offsets[number]), int(lists.offsets[number] + lists.counts[number]))
         assert 0 < lists.counts[number] <= lists.rooms[number]
         rows = lists.rows[part].tolist()

@@ -1,4 +1,4 @@
-"""What must hold of quadtrees, and of pivotal tokens on their nodes, at any time, told from its rows alone."""
+"""What must hold of quadtrees, and of pivotal terms on their nodes, at any time, computed from their rows alone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 
 from nearcast.arrays.intmap import ABSENT
-from nearcast.indexes.rq_tree.forest import QuadForest
+from nearcast.indexes.rq_tree import QuadForest
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
-from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, Quad
+from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers
 from nearcast.structures.quadtree.tree import PivotalQuadtree
 
@@ -51,15 +51,15 @@ def expect_sound(tree: PivotalQuadtree, store: RowStore, rows: list[int], number
     expect_exact_sets(tree, cells, lists)
 
 
-def cells_of(quad: Quad) -> dict[int, Cell]:
+def cells_of(quad: QuadtreeArrays) -> dict[int, Cell]:
     """The cell of each node of the one tree."""
     cells = walked(quad, ROOT)
     expect_no_node_lost(quad, cells)
     return cells
 
 
-def walked(quad: Quad, root: int) -> dict[int, Cell]:
-    """The cell of each node below a root, told from its parent's."""
+def walked(quad: QuadtreeArrays, root: int) -> dict[int, Cell]:
+    """The cell of each node below a root, computed from its parent's."""
     nodes, waiting = quad.nodes, [root]
     cells: dict[int, Cell] = {root: (0, 0, 0)}
     assert nodes.parents[root] == NONE
@@ -78,7 +78,7 @@ def walked(quad: Quad, root: int) -> dict[int, Cell]:
     return cells
 
 
-def expect_no_node_lost(quad: Quad, cells: dict[int, Cell]) -> None:
+def expect_no_node_lost(quad: QuadtreeArrays, cells: dict[int, Cell]) -> None:
     """Every number is in a tree or free, and none is both."""
     nodes = quad.nodes
     assert len(cells) + 4 * nodes.head[N_FREE] == nodes.head[USED] <= len(nodes.children)
@@ -87,11 +87,11 @@ def expect_no_node_lost(quad: Quad, cells: dict[int, Cell]) -> None:
         assert not quad.lists.counts[first : first + 4].any() and not quad.lists.rooms[first : first + 4].any()
 
 
-def span_by_hand(quad: Quad, store: RowStore, row: int) -> list[int]:
+def span_by_hand(quad: QuadtreeArrays, store: RowStore, row: int) -> list[int]:
     return span_of_box(quad, outward(store.arrays.boxes[[row]])[0].astype(float))
 
 
-def span_of_box(quad: Quad, box: np.ndarray) -> list[int]:
+def span_of_box(quad: QuadtreeArrays, box: np.ndarray) -> list[int]:
     """In NumPy, not in a kernel: where each side lies among 2^24 columns or lines."""
     bounds = quad.nodes.bounds
     with np.errstate(all="ignore"):
@@ -104,7 +104,7 @@ def cells_at(span: list[int], level: int) -> set[Cell]:
     return {(level, x, y) for x in range(left, right + 1) for y in range(low, high + 1)}
 
 
-def depth_by_hand(quad: Quad, span: list[int]) -> int:
+def depth_by_hand(quad: QuadtreeArrays, span: list[int]) -> int:
     """The deepest level with few enough cells. Sides alone are counted: a wide box has millions of fine cells."""
     depth = 0
     for level in range(1, int(quad.nodes.head[LIMIT]) + 1):
@@ -114,7 +114,7 @@ def depth_by_hand(quad: Quad, span: list[int]) -> int:
     return depth
 
 
-def places_by_hand(quad: Quad, cells: dict[int, Cell], span: list[int]) -> set[int]:
+def places_by_hand(quad: QuadtreeArrays, cells: dict[int, Cell], span: list[int]) -> set[int]:
     """The nodes at the row's depth, and the leaves above it, whose cells it overlaps."""
     depth = depth_by_hand(quad, span)
     overlapped = {level: cells_at(span, level) for level in range(depth + 1)}
@@ -126,7 +126,7 @@ def places_by_hand(quad: Quad, cells: dict[int, Cell], span: list[int]) -> set[i
 
 
 def expect_exact_lists(
-    quad: Quad, store: RowStore, cells: dict[int, Cell], spans: dict[int, list[int]], numbers: dict[int, int]
+    quad: QuadtreeArrays, store: RowStore, cells: dict[int, Cell], spans: dict[int, list[int]], numbers: dict[int, int]
 ) -> dict[int, list[int]]:
     """Each row is in the lists where it belongs, once and in order; entries show a term of it and its rounded box."""
     lists, arrays = quad.lists, store.arrays
@@ -148,7 +148,9 @@ def expect_exact_lists(
     return found
 
 
-def expect_counts(quad: Quad, cells: dict[int, Cell], lists: dict[int, list[int]], spans: dict[int, list[int]]) -> None:
+def expect_counts(
+    quad: QuadtreeArrays, cells: dict[int, Cell], lists: dict[int, list[int]], spans: dict[int, list[int]]
+) -> None:
     """What nodes say is below them; crowded leaves are cut unless nothing can be parted, thin quarters are joined."""
     nodes = quad.nodes
     tau_num, limit = int(nodes.head[TAU_NUM]), int(nodes.head[LIMIT])
@@ -172,24 +174,24 @@ def expect_counts(quad: Quad, cells: dict[int, Cell], lists: dict[int, list[int]
 
 
 def expect_exact_sets(tree: PivotalQuadtree, cells: dict[int, Cell], lists: dict[int, list[int]]) -> None:
-    """The sets by definition: a leaf's pivotal tokens, a node's are its children's and its own list's; the cover set is
+    """The sets by definition: a leaf's pivotal terms, a node's are its children's and its own list's; the cover set is
     what all four children have.
     """
     quad = tree.arrays
-    own = {node: Counter(int(tree.tokens[row]) for row in rows) for node, rows in lists.items()}
+    own = {node: Counter(int(tree.pivots[row]) for row in rows) for node, rows in lists.items()}
     pivotal: dict[int, set[int]] = {}
     for node in sorted(cells, key=lambda each: -cells[each][0]):
         children = [int(quad.nodes.children[node]) + k for k in range(4)] if quad.nodes.children[node] != NONE else []
         pivotal[node] = set(own[node]).union(*(pivotal[child] for child in children))
-    wanted = {(node, token) for node, tokens in pivotal.items() for token in tokens}
-    held = quad.table.values != ABSENT
+    wanted = {(node, term) for node, terms in pivotal.items() for term in terms}
+    used = quad.table.values != ABSENT
     found = {
         (key >> 32, key & 0xFFFFFFFF): value
-        for key, value in zip(quad.table.keys[held].tolist(), quad.table.values[held].tolist(), strict=True)
+        for key, value in zip(quad.table.keys[used].tolist(), quad.table.values[used].tolist(), strict=True)
     }
     assert set(found) == wanted and quad.size[0] == len(wanted)
-    for (node, token), value in found.items():
+    for (node, term), value in found.items():
         first = int(quad.nodes.children[node])
-        among = sum(token in pivotal[first + k] for k in range(4)) if first != NONE else 0
-        assert value == 8 * own[node][token] + among
+        among = sum(term in pivotal[first + k] for k in range(4)) if first != NONE else 0
+        assert value == 8 * own[node][term] + among
         assert bool(covers(value)) == (among == 4)

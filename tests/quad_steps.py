@@ -11,9 +11,9 @@ BOXES = st.tuples(SIDES, SIDES, SIDES, SIDES).map(
     lambda b: (min(b[0], b[2]), min(b[1], b[3]), max(b[0], b[2]), max(b[1], b[3]))
 )
 TERMS = st.sets(st.integers(0, 4), min_size=1, max_size=3).map(sorted)
-# An id, and what it asks for from now on; None removes it.
+# An id, and what it subscribes to from now on; None removes it.
 STEPS = st.lists(st.tuples(st.integers(0, 11), st.none() | st.tuples(TERMS, BOXES)), min_size=1, max_size=25)
-CHANGES = STEPS.map(lambda steps: [[i] if wish is None else [Subscription(i, *wish)] for i, wish in steps])
+CHANGES = STEPS.map(lambda steps: [[i] if own is None else [Subscription(i, *own)] for i, own in steps])
 """The same as changes_in_steps.py takes them."""
 MESSAGES = [
     Message(terms, box)

@@ -1,4 +1,4 @@
-"""What must hold of a tree method at any time, told from the rows alone: the tree, and all that hangs on its nodes."""
+"""Invariants of the tree methods, checked against the rows: the tree, and the annotations of its nodes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def expect_exact_sets(method: RtTree | RtPlusTree, paths: Paths) -> None:
         for node in path:
             for term in terms:
                 wanted[node, term] = wanted.get((node, term), 0) + 1
-    assert table_of(*method.sets.arrays) == wanted
+    assert table_of(*method.annotations.arrays) == wanted
     if isinstance(method, RtPlusTree):
         for row, path in paths.items():
             place = method.tree.arrays.slots[path[0]].tolist().index(row)
@@ -88,7 +88,7 @@ def expect_exact_lists(method: RtPlusPlusTree, paths: Paths) -> None:
         for i, token in enumerate(tokens):
             wanted.setdefault((below_root[min(i, len(below_root) - 1)], token), []).append(row)
     appearances: dict[int, int] = {}
-    found = rows_of_lists(method.lists.arrays, method.store.arrays.boxes)
+    found = rows_of_lists(method.annotations.arrays, method.store.arrays.boxes)
     for rows in found.values():
         for row in rows:
             appearances[row] = appearances.get(row, 0) + 1
@@ -120,12 +120,12 @@ def expect_exact_files(method: IrTree, paths: Paths) -> None:
             bit = 1 << tree.slots[node].tolist().index(entry)
             for term in terms_of(method, row):
                 wanted[node, term] = wanted.get((node, term), 0) | bit
-    assert table_of(*method.files.arrays) == wanted
+    assert table_of(*method.annotations.arrays) == wanted
 
 
 def table_of(keys: np.ndarray, values: np.ndarray) -> dict[tuple[int, int], int]:
-    held = values != ABSENT
+    used = values != ABSENT
     return {
         (key >> 32, key & 0xFFFFFFFF): value
-        for key, value in zip(keys[held].tolist(), values[held].tolist(), strict=True)
+        for key, value in zip(keys[used].tolist(), values[used].tolist(), strict=True)
     }

@@ -1,21 +1,21 @@
-"""What must hold of a trie at any time, told from the rows alone: order, numbers, ranges, boxes, and what is free."""
+"""Invariants of a trie, computed from the rows alone: order, numbers, ranges, boxes, and free numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nearcast.matching.store import RowStore
-from nearcast.structures.postings import outward
+from nearcast.structures.boxes import outward
 from nearcast.structures.trie.nodes import CHILDREN_USED, N_FREE, NONE, ROOT, ROWS_USED, USED, TrieArrays
-from nearcast.structures.trie.token_order import token_sets
+from nearcast.structures.trie.term_ranks import rank_sets
 from nearcast.structures.trie.trie import Trie
 
 
 def expect_sound_trie(trie: Trie, store: RowStore, rows: np.ndarray) -> None:
     """The trie holds just these rows."""
     a = trie.arrays
-    tokens, starts = token_sets(store, trie.places, rows)
-    sets = {row: tuple(tokens[starts[i] : starts[i + 1]].tolist()) for i, row in enumerate(rows.tolist())}
+    ranks, starts = rank_sets(store, trie.ranks, rows)
+    sets = {row: tuple(ranks[starts[i] : starts[i + 1]].tolist()) for i, row in enumerate(rows.tolist())}
     paths = _paths(a)
     assert sorted(np.flatnonzero(a.leaves >= 0).tolist()) == sorted(sets), "each row is somewhere, and no other"
     order = []
@@ -24,25 +24,25 @@ def expect_sound_trie(trie: Trie, store: RowStore, rows: np.ndarray) -> None:
         assert all(sets[row] == path and a.leaves[row] == node for row in own), f"rows of node {node}"
         order += own
     assert sorted(order) == sorted(sets), "each row is in one list, once"
-    assert (np.diff(a.numbers[order]) > 0).all(), "numbers rise in the order of token sets"
+    assert (np.diff(a.numbers[order]) > 0).all(), "numbers rise in the order of term sets"
     for node in paths:
         _expect_sound_node(a, store, node, order)
     _expect_nothing_lost(a, set(paths))
 
 
 def _paths(a: TrieArrays) -> dict[int, tuple[int, ...]]:
-    """For each node its tokens; children are in order, more frequent than their parent, and know it."""
+    """For each node its ranks; children are in order, more frequent than their parent, and know it."""
     paths: dict[int, tuple[int, ...]] = {ROOT: ()}
     waiting = [ROOT]
     while waiting:
         node = waiting.pop()
         first, count = (int(value) for value in a.spans[node, :2])
-        tokens = a.children[first : first + count, 0].tolist()
-        assert tokens == sorted(set(tokens)), f"children of node {node} are in order"
-        assert node == ROOT or all(token < paths[node][-1] for token in tokens), f"rarest first, at node {node}"
-        for token, child in a.children[first : first + count].tolist():
-            assert child not in paths and a.parents[child] == node and a.tokens[child] == token
-            paths[child] = (*paths[node], token)
+        ranks = a.children[first : first + count, 0].tolist()
+        assert ranks == sorted(set(ranks)), f"children of node {node} are in order"
+        assert node == ROOT or all(rank < paths[node][-1] for rank in ranks), f"rarest first, at node {node}"
+        for rank, child in a.children[first : first + count].tolist():
+            assert child not in paths and a.parents[child] == node and a.ranks[child] == rank
+            paths[child] = (*paths[node], rank)
             waiting.append(child)
     return paths
 

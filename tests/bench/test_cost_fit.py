@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.bench.runs.cost_fit import fitted_costs
+from nearcast.bench.runs.cost_fit import fit_costs
 from nearcast.indexes.auto.costs import Costs
 
 
@@ -23,17 +23,17 @@ def made_up_runs(costs: Costs, n: int = 12) -> list[dict[str, object]]:
 
 def test_costs_are_found_again_from_the_times_they_make() -> None:
     costs = Costs(700.0, 10.0, 60.0, 1.5, 30.0)
-    found, least, most = fitted_costs(made_up_runs(costs))["m"]
+    found, least, most = fit_costs(made_up_runs(costs))["m"]
     assert np.allclose(found, costs, rtol=0.01)
     assert 0.99 < least <= most < 1.01
 
 
 def test_a_cost_is_never_negative() -> None:
     costs = Costs(700.0, 10.0, 60.0, -5.0, 30.0)
-    found, _, _ = fitted_costs(made_up_runs(costs))["m"]
+    found, _, _ = fit_costs(made_up_runs(costs))["m"]
     assert min(found) >= 0
 
 
 def test_a_group_without_times_is_left_out() -> None:
     record = {"method": "m", "messages": 0, "terms": 0, "work": {}, "rounds_cpu_s": {}}
-    assert fitted_costs([{"groups": {"short-point": [record]}}]) == {}
+    assert fit_costs([{"groups": {"short-point": [record]}}]) == {}

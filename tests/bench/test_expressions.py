@@ -9,16 +9,17 @@ from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.kinds import maker_over
-from nearcast.bench.runs.runner import Settings, default_methods, filled_store, run_case
-from nearcast.bench.workloads.corpus import MadeUp, message_group
+from nearcast.bench.runs.case import Settings, filled_store
+from nearcast.bench.runs.method_factory import method_factory, method_names
+from nearcast.bench.runs.run_case import run_case
+from nearcast.bench.workloads.corpus import SyntheticCorpus, message_group
 from nearcast.bench.workloads.expressions import (
-    Shapes,
+    ExpressionShapes,
     clause_batch,
     clause_counts,
+    draw_shapes,
     expression_texts,
     has_expressions,
-    shapes_of,
     subscription_rows,
 )
 from nearcast.bench.workloads.subscriptions import draw_subscriptions, message_batch
@@ -50,7 +51,7 @@ TOY = Workload(
     negated_share=0.4,
 )
 QUICK = Settings(rounds=1, budget_s=0.5, singles=2, updates=20)
-CORPUS = MadeUp(TOY)
+CORPUS = SyntheticCorpus(TOY)
 N = TOY.subscriptions
 
 
@@ -68,7 +69,7 @@ def written_out(batch, words):
 def test_rows_are_the_clauses_that_the_written_expression_has():
     words = CORPUS.words()
     drawn = draw_subscriptions(CORPUS, TOY, 0, N)
-    shapes = shapes_of(TOY, drawn, 0)
+    shapes = draw_shapes(TOY, drawn, 0)
     batch = clause_batch(drawn, shapes)
     texts = expression_texts(drawn, shapes, words)
     wanted = {k: {tuple(clause) for clause in clauses(parse(text, Analyser()))} for k, text in enumerate(texts)}
@@ -79,8 +80,8 @@ def test_rows_are_the_clauses_that_the_written_expression_has():
 
 def test_all_ways_to_join_occur_about_as_often_as_promised():
     workload = TOY.but(subscriptions=2_000, tokens=(5, 5))
-    drawn = draw_subscriptions(MadeUp(workload), workload, 0, 2_000)
-    shapes = shapes_of(workload, drawn, 0)
+    drawn = draw_subscriptions(SyntheticCorpus(workload), workload, 0, 2_000)
+    shapes = draw_shapes(workload, drawn, 0)
     in_two = shapes.seconds > 0
     assert abs(in_two.mean() - 0.7) < 0.04 and abs(shapes.negated.mean() - 0.4) < 0.04
     joined = 4 * shapes.first_is_or + 2 * shapes.second_is_or + shapes.joined_by_or
@@ -100,7 +101,7 @@ def test_any_shape_is_written_out_as_its_text_says(shapes):
     columns = [np.array([shape[k] for shape in shapes], np.int64 if k in (0, 1, 5) else bool) for k in range(6)]
     columns[3] &= columns[1] > 0  # a part that is not there is no OR, and nothing is joined with it
     columns[4] &= columns[1] > 0
-    made = Shapes(*columns)
+    made = ExpressionShapes(*columns)
     texts = expression_texts(drawn, made, words)
     wanted = {k: {tuple(clause) for clause in clauses(parse(text, Analyser()))} for k, text in enumerate(texts)}
     assert written_out(clause_batch(drawn, made), words.to_pylist()) == wanted
@@ -108,7 +109,7 @@ def test_any_shape_is_written_out_as_its_text_says(shapes):
 
 def test_chunks_do_not_change_the_expressions_and_copies_are_alike():
     workload = TOY.but(identical_share=0.3)
-    corpus = MadeUp(workload)
+    corpus = SyntheticCorpus(workload)
     whole = subscription_rows(workload, draw_subscriptions(corpus, workload, 0, N), 0)
     parts = [subscription_rows(workload, draw_subscriptions(corpus, workload, k, k + 1), k) for k in range(N)]
     assert np.array_equal(np.concatenate([part.terms for part in parts]), whole.terms)
@@ -131,9 +132,9 @@ def test_a_workload_without_expressions_is_drawn_as_ever():
 def test_a_method_finds_the_subscriptions_whose_expression_holds_each_once(group):
     words = CORPUS.words()
     drawn = draw_subscriptions(CORPUS, TOY, 0, N)
-    asked = [parse(text, Analyser()) for text in expression_texts(drawn, shapes_of(TOY, drawn, 0), words)]
+    asked = [parse(text, Analyser()) for text in expression_texts(drawn, draw_shapes(TOY, drawn, 0), words)]
     store = filled_store(CORPUS, TOY)
-    method = maker_over(store, TOY)(variant_of("ap-tree f=3 theta_p=2"))
+    method = method_factory(store, TOY)(variant_of("ap-tree f=3 theta_p=2"))
     method.build(store.live_rows())
     messages = message_group(CORPUS, TOY, group)
     hits, work = method.match(checked_messages(message_batch(messages), store.n_terms))
@@ -148,7 +149,7 @@ def test_a_method_finds_the_subscriptions_whose_expression_holds_each_once(group
 
 def test_every_method_agrees_with_brute_force_on_expressions_through_updates():
     case = run_case([], TOY, QUICK)
-    assert [build["method"] for build in case["builds"]] == default_methods()
+    assert [build["method"] for build in case["builds"]] == method_names()
     for records in case["groups"].values():
         assert {record["digest"] for record in records if record["messages"] == TOY.messages}.__len__() == 1
         assert records[0]["work"]["matches"] > 0

@@ -7,12 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from nearcast.bench.papers.file import find_paper, paper_of, shipped_papers
 from nearcast.bench.papers.page import BEGIN, END
-from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.paper_file import find_paper, paper_of
 from nearcast.bench.papers.points import points_of
 from nearcast.bench.papers.result import run_paper
-from nearcast.bench.workloads.workload import read_toml
+from nearcast.bench.papers.schedule import schedule_runs
+from nearcast.bench.toml_files import read_toml, shipped_names
 from nearcast.cli.main import app
 from nearcast.errors import InvalidInput
 
@@ -133,26 +133,26 @@ def nearcast():
 
 
 def test_figures_over_the_same_rows_share_a_run(tiny):
-    plan = plan_of(tiny, tiny.figures, 1.0)
+    schedule = schedule_runs(tiny, tiny.figures, 1.0)
     # words; plain; 60 and 120 subscriptions; words with updates; three alphas
-    assert len(plan.runs) == 8
-    first = plan.runs[0]
+    assert len(schedule.runs) == 8
+    first = schedule.runs[0]
     assert first.methods == ["keyword-first", "spatial-first", "pyramid"]
-    assert [plan.runs[part.run].methods for part in plan.parts["3"]] == [["pyramid"], ["pyramid"]]
+    assert [schedule.runs[part.run].methods for part in schedule.parts["3"]] == [["pyramid"], ["pyramid"]]
     assert set(first.workload.groups) >= {"short-2-point", "long-12-range", "short-point", "long-range"}
-    assert {part.run for name in ("1", "answers") for part in plan.parts[name]} == {0}
-    assert plan.missing["1"] == {"no-such-tree": "there is no such method"}
-    assert plan.missing["5"] == {"keyword-first": "it has no kind rank"}
-    assert [part.value for part in plan.parts["5"]] == [[0.1, 0.1], [0.5, 0.5], [0.9, 0.9]]
-    scaled = plan_of(tiny, tiny.chosen("3"), 0.5)
+    assert {part.run for name in ("1", "answers") for part in schedule.parts[name]} == {0}
+    assert schedule.missing["1"] == {"no-such-tree": "there is no such method"}
+    assert schedule.missing["5"] == {"keyword-first": "it has no kind rank"}
+    assert [part.value for part in schedule.parts["5"]] == [[0.1, 0.1], [0.5, 0.5], [0.9, 0.9]]
+    scaled = schedule_runs(tiny, tiny.chosen("3"), 0.5)
     assert [part.value for part in scaled.parts["3"]] == [30, 60]
 
 
 def test_every_figure_gets_its_points(tiny):
-    plan = plan_of(tiny, tiny.figures, 1.0)
-    told = []
-    result = run_paper(tiny, plan, 1.0, told.append)
-    assert len(told) == plan.steps
+    schedule = schedule_runs(tiny, tiny.figures, 1.0)
+    steps = []
+    result = run_paper(tiny, schedule, 1.0, steps.append)
+    assert len(steps) == schedule.steps
     points = {figure.id: points_of(figure, result.parts[figure.id], result.runs) for figure in tiny.figures}
     assert {(point.panel, point.x) for point in points["1"]} == {
         *((f"short-{place}", n) for place in ("point", "range") for n in (2, 5)),
@@ -204,19 +204,19 @@ def test_json_holds_raw_results_and_verdicts(nearcast, tiny_file):
 
 
 def test_every_shipped_paper_can_be_read_and_planned():
-    assert "rt-tree" in shipped_papers()
-    for name in shipped_papers():
+    assert "rt-tree" in shipped_names("papers")
+    for name in shipped_names("papers"):
         paper = find_paper(name)
-        plan = plan_of(paper, paper.figures, 0.01)
-        assert plan.runs and set(plan.parts) == {figure.id for figure in paper.figures}
+        schedule = schedule_runs(paper, paper.figures, 0.01)
+        assert schedule.runs and set(schedule.parts) == {figure.id for figure in paper.figures}
     ids = {figure.id for figure in find_paper("rt-tree").figures}
     assert ids >= {"table-1", *map(str, range(7, 15))}
 
 
 def test_a_shipped_paper_runs_at_a_tiny_scale():
     paper = find_paper("rt-tree")
-    plan = plan_of(paper, paper.chosen("9"), 0.0005)
-    result = run_paper(paper, plan, 0.0005)
+    schedule = schedule_runs(paper, paper.chosen("9"), 0.0005)
+    result = run_paper(paper, schedule, 0.0005)
     figure = result.figures(paper)[0]
     points = points_of(figure, result.parts["9"], result.runs)
     assert {point.panel for point in points} == {"short-point", "short-range", "long-point", "long-range"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.file import find_paper, paper_of
-from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.paper_file import find_paper, paper_of
 from nearcast.bench.papers.points import points_of
 from nearcast.bench.papers.result import run_paper
+from nearcast.bench.papers.schedule import schedule_runs
 from nearcast.errors import InvalidInput
 
 SCALE = 0.002
@@ -17,12 +17,12 @@ PAPER = find_paper("ap-tree")
 
 def measured(ids):
     figures = PAPER.chosen(ids)
-    result = run_paper(PAPER, plan_of(PAPER, figures, SCALE), SCALE)
+    result = run_paper(PAPER, schedule_runs(PAPER, figures, SCALE), SCALE)
     return {figure.id: (figure, points_of(figure, result.parts[figure.id], result.runs)) for figure in figures}
 
 
 def test_every_figure_of_the_standing_half_is_there_and_figures_share_runs():
-    plan = plan_of(PAPER, PAPER.figures, SCALE)
+    plan = schedule_runs(PAPER, PAPER.figures, SCALE)
     numbers = {figure.id.split("-")[0] for figure in PAPER.figures}
     assert numbers == {str(number) for number in range(10, 19)}
     tuned, parts = plan.parts["10-f"], plan.parts["17-time"]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from nearcast.bench.papers.claims import values_text, verdicts
-from nearcast.bench.papers.page import holds_in_short
+from nearcast.bench.papers.page import summarise_verdicts
 from nearcast.bench.papers.paper import Claim, Figure
-from nearcast.bench.papers.plan import Part
 from nearcast.bench.papers.points import Point, mean_factor, points_of
+from nearcast.bench.papers.schedule import Part
 
 FIGURE = Figure("1", "by hand", measure="size", data=("d",), methods=("a", "b", "c"))
 
@@ -48,8 +48,8 @@ def test_an_order_skips_who_is_missing_and_says_nothing_without_a_pair():
     assert held.seen == "`a` → `c` 5×"
     assert verdicts(FIGURE, claim, points({"b": [1]})) == []
     assert verdicts(FIGURE, claim, []) == []
-    assert holds_in_short(FIGURE, claim, []) == "not measured"
-    assert holds_in_short(FIGURE, Claim("just so"), []) == "-"
+    assert summarise_verdicts(FIGURE, claim, []) == "not measured"
+    assert summarise_verdicts(FIGURE, Claim("just so"), []) == "-"
 
 
 def test_more_is_better_in_throughput():
@@ -96,19 +96,19 @@ def test_a_claim_looks_only_at_its_panels_and_its_place():
     found = [*points({"a": [1, 9], "b": [2, 3]}, "left"), *points({"a": [5, 5], "b": [1, 1]}, "right")]
     claim = Claim("a, b", order=("a", "b"))
     assert [verdict.panel for verdict in verdicts(FIGURE, claim, found)] == ["left", "right"]
-    assert holds_in_short(FIGURE, claim, found) == "no in 2 of 2 groups"
+    assert summarise_verdicts(FIGURE, claim, found) == "no in 2 of 2 groups"
     left = Claim("a, b", order=("a", "b"), panels=("left",), at=1)
     assert [verdict.holds for verdict in verdicts(FIGURE, left, found)] == ["yes"]
-    assert holds_in_short(FIGURE, left, found) == "yes"
+    assert summarise_verdicts(FIGURE, left, found) == "yes"
 
 
 def test_the_summary_never_counts_level_as_holding():
     claim = Claim("a, b", order=("a", "b"))
     level, held = points({"a": [1], "b": [1.01]}, "level"), points({"a": [1], "b": [2]}, "held")
     failed, again = points({"a": [2], "b": [1]}, "failed"), points({"a": [1], "b": [0.99]}, "again")
-    assert holds_in_short(FIGURE, claim, [*level, *again]) == "level"
-    assert holds_in_short(FIGURE, claim, [*level, *held]) == "yes in 1, level in 1 of 2 groups"
-    assert holds_in_short(FIGURE, claim, [*level, *held, *failed]) == "yes in 1, level in 1, no in 1 of 3 groups"
+    assert summarise_verdicts(FIGURE, claim, [*level, *again]) == "level"
+    assert summarise_verdicts(FIGURE, claim, [*level, *held]) == "yes in 1, level in 1 of 2 groups"
+    assert summarise_verdicts(FIGURE, claim, [*level, *held, *failed]) == "yes in 1, level in 1, no in 1 of 3 groups"
 
 
 def test_values_are_checked_by_their_order_and_ties_are_not():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.file import find_paper
-from nearcast.bench.papers.plan import plan_of
+from nearcast.bench.papers.paper_file import find_paper
 from nearcast.bench.papers.points import points_of
 from nearcast.bench.papers.result import run_paper
+from nearcast.bench.papers.schedule import schedule_runs
 
 SCALE = 0.0005
 PAPER = find_paper("lfilter")
 
 
 def test_every_figure_of_the_paper_is_there_and_each_run_serves_several():
-    plan = plan_of(PAPER, PAPER.figures, SCALE)
+    plan = schedule_runs(PAPER, PAPER.figures, SCALE)
     assert {figure.id for figure in PAPER.figures} >= {"table-1", "7", "8", "9", "10", "11"}
     assert set(plan.missing["7"]) == set(), "all three ways to probe can run"
     assert len(plan.runs) == 2 + 5, "one for each data set, and one for each size of Fig. 11"
@@ -21,7 +21,7 @@ def test_every_figure_of_the_paper_is_there_and_each_run_serves_several():
 
 def test_what_the_paper_says_is_checked_at_a_tiny_scale():
     figures = PAPER.chosen("table-1,7,8,8-lists")
-    plan = plan_of(PAPER, figures, SCALE)
+    plan = schedule_runs(PAPER, figures, SCALE)
     result = run_paper(PAPER, plan, SCALE)
     judged = {}
     for figure in result.figures(PAPER):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.kinds import names_of, rank_rows
-from nearcast.bench.runs.mixed import INSERT, MESSAGE, REMOVE, MixedPlan, drawn_operations, run_mixed
-from nearcast.bench.runs.runner import Settings, filled_store, known_methods, run_case, steps_of
-from nearcast.bench.workloads.corpus import MadeUp, message_group
+from nearcast.bench.runs.case import Case, Settings, filled_store
+from nearcast.bench.runs.method_factory import known_methods, method_names, rank_rows
+from nearcast.bench.runs.mixed import INSERT, MESSAGE, REMOVE, draw_operations, run_mixed
+from nearcast.bench.runs.run_case import run_case, steps_of
+from nearcast.bench.workloads.corpus import SyntheticCorpus, message_group
 from nearcast.bench.workloads.subscriptions import message_batch
 from nearcast.bench.workloads.workload import Workload, group_name, group_of
 from nearcast.errors import InvalidInput, UnsupportedKind
@@ -34,13 +35,13 @@ METHODS = ["keyword-first", "spatial-first", "pyramid"]
 
 
 def batch_of(group, store, workload=TOY):
-    return checked_messages(message_batch(message_group(MadeUp(workload), workload, group)), store.n_terms)
+    return checked_messages(message_batch(message_group(SyntheticCorpus(workload), workload, group)), store.n_terms)
 
 
 def test_a_group_may_say_how_many_tokens():
     assert group_of("short-6-point") == ("short-point", 6) and group_of("long-range") == ("long-range", None)
     assert group_name("long-range", 100) == "long-100-range"
-    few, many = (message_group(MadeUp(TOY), TOY, f"short-{n}-range") for n in (3, 7))
+    few, many = (message_group(SyntheticCorpus(TOY), TOY, f"short-{n}-range") for n in (3, 7))
     assert (np.diff(few.starts) == 3).all() and (np.diff(many.starts) == 7).all()
     assert np.array_equal(few.boxes, many.boxes)
     assert np.array_equal(few.terms.reshape(-1, 3), many.terms.reshape(-1, 7)[:, :3])
@@ -60,26 +61,27 @@ def test_a_group_named_twice_is_refused():
 
 
 def test_operations_are_as_many_as_asked_and_rows_occur_once():
-    store = filled_store(MadeUp(TOY), TOY)
+    store = filled_store(SyntheticCorpus(TOY), TOY)
     messages = batch_of("short-point", store)
-    operations = drawn_operations(store.live_rows(), messages, MixedPlan(100, 1, 1.0, 1))
+    operations = draw_operations(store.live_rows(), messages, 100, seed=1)
     assert np.bincount(operations.kinds).tolist() == [80, 10, 10]
     assert len({*operations.inserted.tolist(), *operations.removed.tolist()}) == 20
-    few = drawn_operations(store.live_rows()[:4], messages, MixedPlan(100, 1, 1.0, 1))
+    few = draw_operations(store.live_rows()[:4], messages, 100, seed=1)
     assert np.bincount(few.kinds).tolist() == [96, 2, 2]
-    none = drawn_operations(store.live_rows()[:0], messages.part(0, 0), MixedPlan(100, 1, 1.0, 1))
+    none = draw_operations(store.live_rows()[:0], messages.part(0, 0), 100, seed=1)
     assert len(none.kinds) == 0
     assert (MESSAGE, INSERT, REMOVE) == (0, 1, 2)
 
 
 def test_throughput_is_measured_and_every_row_is_back_afterwards():
-    store = filled_store(MadeUp(TOY), TOY)
+    store = filled_store(SyntheticCorpus(TOY), TOY)
     methods = {variant.label: variant.make(store, TOY.geometry) for variant in known_methods(METHODS)}
     for method in methods.values():
         method.build(store.live_rows())
     messages = batch_of("long-range", store)
     before = {name: sorted(method.match(messages)[0].rows.tolist()) for name, method in methods.items()}
-    records = run_mixed(methods, store.live_rows(), messages, MixedPlan(60, 2, 5.0, 1), "toy")
+    case = Case(TOY, SyntheticCorpus(TOY), Settings(rounds=2, budget_s=5.0, mixed=60), print)
+    records = run_mixed(methods, store.live_rows(), messages, case, "toy")
     assert [(record["method"], record["operations"], len(record["rounds_cpu_s"])) for record in records] == [
         (name, 60, 2) for name in METHODS
     ]
@@ -88,7 +90,7 @@ def test_throughput_is_measured_and_every_row_is_back_afterwards():
 
 def test_a_method_that_loses_an_insert_among_messages_is_found():
     class Lossy(KeywordFirst):
-        """Loses the rows that come one at a time, and is not told of their going."""
+        """Loses the rows that come one at a time, and ignores their removal."""
 
         name = "lossy"
 
@@ -112,14 +114,14 @@ def test_a_method_that_loses_an_insert_among_messages_is_found():
                 ["keyword-first", "lossy"], workload, Settings(rounds=1, budget_s=5.0, singles=0, updates=0, mixed=200)
             )
     finally:
-        del REGISTRY["lossy"]
+        del REGISTRY["match", "lossy"]
 
 
 def test_a_run_measures_updates_among_messages_of_every_group_but_not_for_brute():
     settings = Settings(rounds=1, budget_s=0.2, singles=0, updates=0, mixed=40)
-    told = []
-    case = run_case(["brute", *METHODS], TOY, settings, tell=told.append)
-    assert len(told) == steps_of(["brute", *METHODS], TOY, settings)
+    steps = []
+    case = run_case(["brute", *METHODS], TOY, settings, on_step=steps.append)
+    assert len(steps) == steps_of(["brute", *METHODS], TOY, settings)
     assert set(case["mixed"]) == set(TOY.groups)
     assert [record["method"] for record in case["mixed"]["short-point"]] == METHODS
     with pytest.raises(InvalidInput, match="mixed"):
@@ -128,7 +130,7 @@ def test_a_run_measures_updates_among_messages_of_every_group_but_not_for_brute(
 
 def test_rows_of_kind_rank_ask_for_what_the_workload_says():
     workload = TOY.but(kind="rank", alpha=(0.2, 0.4), threshold=(0.9, 0.9))
-    store = filled_store(MadeUp(workload), workload)
+    store = filled_store(SyntheticCorpus(workload), workload)
     arrays = rank_rows(store, workload).arrays
     assert arrays.alphas.min() >= 0.2 and arrays.alphas.max() <= 0.4 and len(np.unique(arrays.alphas)) > 50
     assert (arrays.thresholds == 0.9).all() and (arrays.own_weights > 0).all()
@@ -139,7 +141,7 @@ def test_rows_of_kind_rank_ask_for_what_the_workload_says():
 def test_kind_rank_is_run_by_the_methods_that_have_it():
     workload = TOY.but(kind="rank", threshold=(0.6, 0.6))
     case = run_case([], workload, QUICK)
-    assert [build["method"] for build in case["builds"]] == names_of("rank")
+    assert [build["method"] for build in case["builds"]] == method_names("rank")
     assert sum(record["work"]["matches"] for records in case["groups"].values() for record in records) > 0
     loose, strict = (
         run_case(["brute"], workload.but(threshold=(least, least)), QUICK)["groups"]["long-range"][0]["work"]["matches"]

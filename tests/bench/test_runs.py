@@ -12,12 +12,14 @@ from rich.console import Console
 
 from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.picture import NoMatplotlib, save_picture
-from nearcast.bench.reports.report import label_of, markdown_report, number, screen_report
-from nearcast.bench.reports.results import Result, load_result, save_result
+from nearcast.bench.reports.tables import format_number, format_value, markdown_report, screen_report
 from nearcast.bench.runs.agreement import Disagreement, digest, require_agreement, sorted_hits
-from nearcast.bench.runs.measure import median, messages_within, percentile, timed
-from nearcast.bench.runs.runner import Settings, default_methods, known_methods, run_case, steps_of
+from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.method_factory import known_methods, method_names
+from nearcast.bench.runs.results import Result, load_result, save_result
+from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.runs.sweep import find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep, sweep_of
+from nearcast.bench.runs.timing import median, messages_within, percentile, timed
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput, NearcastError, UnknownMethod
 from nearcast.indexes.brute import Brute
@@ -52,13 +54,13 @@ def wrong_method():
             return Hits(hits.rows[:-1], starts), work
 
     yield Forgetful.name
-    del REGISTRY[Forgetful.name]
+    del REGISTRY["match", Forgetful.name]
 
 
 def test_a_run_measures_every_method_on_every_group():
-    told = []
-    case = run_case(METHODS, TOY, QUICK, tell=told.append)
-    assert len(told) == steps_of(METHODS, TOY, QUICK)
+    steps = []
+    case = run_case(METHODS, TOY, QUICK, on_step=steps.append)
+    assert len(steps) == steps_of(METHODS, TOY, QUICK)
     lines = figures(Result({}, {}, [{"varied": {}} | case]))
     assert [(line.group, line.method) for line in lines] == [(g, m) for g in TOY.groups for m in METHODS]
     assert all(line.batch_us > 0 and line.single_us > 0 and line.single_p99_us >= line.single_us for line in lines)
@@ -92,7 +94,7 @@ def test_a_method_that_is_wrong_only_after_updates_is_found_too():
         with pytest.raises(Disagreement, match="after 50 updates"):
             run_case(["brute", "leaky"], TOY, QUICK)
     finally:
-        del REGISTRY["leaky"]
+        del REGISTRY["match", "leaky"]
 
 
 def test_the_difference_names_what_is_missing_extra_and_repeated():
@@ -114,7 +116,7 @@ def test_brute_is_left_out_beyond_its_limit_and_that_is_said():
 
 
 def test_all_methods_but_auto_run_unless_some_are_named():
-    assert "auto" not in default_methods() and set(METHODS) <= {variant.label for variant in known_methods([])}
+    assert "auto" not in method_names() and set(METHODS) <= {variant.label for variant in known_methods([])}
     assert [variant.label for variant in known_methods(["brute", " brute"])] == ["brute"]
     with pytest.raises(UnknownMethod):
         known_methods(["no-such"])
@@ -139,9 +141,9 @@ def test_every_shipped_sweep_runs_through_to_the_picture(name, tmp_path):
     made = sweep_of(
         small | {"name": name, "workload": dict(sweep.workload) | {"long": [20, 30]}, "vary": dict(sweep.vary)}
     )
-    told = []
-    result = run_sweep(made, scale=1e-4, tell=told.append)
-    assert len(told) == steps_of_sweep(made, scale=1e-4)
+    steps = []
+    result = run_sweep(made, scale=1e-4, on_step=steps.append)
+    assert len(steps) == steps_of_sweep(made, scale=1e-4)
     save_result(result, tmp_path / "result.json")
     loaded = load_result(tmp_path / "result.json")
     assert loaded == Result(**json.loads(json.dumps(vars(result))))
@@ -219,7 +221,7 @@ def test_a_slow_method_gets_fewer_messages_and_the_others_are_timed_on_those_too
     try:
         slow, fast = run_case(["slow", "keyword-first"], workload, settings)["groups"]["short-point"]
     finally:
-        del REGISTRY["slow"]
+        del REGISTRY["match", "slow"]
     assert 1 <= slow["messages"] < fast["messages"] <= 40
     assert list(slow["rounds_cpu_s"]) == [str(slow["messages"])]
     assert list(fast["rounds_cpu_s"]) == [str(slow["messages"]), str(fast["messages"])]
@@ -237,7 +239,7 @@ def test_reports_say_where_when_and_what():
 
 
 def test_numbers_and_labels_are_short():
-    assert [number(value) for value in (None, 0, 0.01234, 0.5, 12.34, 1234.5)] == [
+    assert [format_number(value) for value in (None, 0, 0.01234, 0.5, 12.34, 1234.5)] == [
         "-",
         "0",
         "0.0123",
@@ -245,7 +247,7 @@ def test_numbers_and_labels_are_short():
         "12.3",
         "1,234",
     ]
-    assert [label_of(value) for value in ([1e-4, 1e-2], [3, 3], 1_000, "A", True)] == [
+    assert [format_value(value) for value in ([1e-4, 1e-2], [3, 3], 1_000, "A", True)] == [
         "0.0001–0.01",
         "3",
         "1,000",

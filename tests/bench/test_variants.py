@@ -1,12 +1,14 @@
-"""Methods with options, spelled as one text, in the benchmark as in the checks."""
+"""Methods with options, spell_words as one text, in the benchmark as in the checks."""
 
 from __future__ import annotations
 
 import pytest
 
 from nearcast.bench.reports.figures import figures
-from nearcast.bench.reports.results import Result
-from nearcast.bench.runs.runner import Settings, known_methods, run_case
+from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.results import Result
+from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.runs.sweep import sweep_of
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput, UnknownMethod
@@ -34,7 +36,7 @@ def picky():
             self.made_with.append(level)
 
     yield Picky
-    del REGISTRY["picky"]
+    del REGISTRY["match", "picky"]
 
 
 def test_a_text_is_a_name_and_values_of_their_types():

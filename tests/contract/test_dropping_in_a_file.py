@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 import nearcast
 import nearcast.indexes
-from nearcast.bench.runs.runner import Settings, default_methods, run_case
+from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.method_factory import method_names
+from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.workloads.workload import Workload
 from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods, methods_markdown
@@ -91,7 +93,7 @@ def test_a_correct_file_joins_the_command_line_and_the_benchmark(drop_in: Callab
     listed = CliRunner().invoke(app, ["methods", "--json"])
     assert "plain-scan" in [info["name"] for info in json.loads(listed.stdout)]
     workload = Workload(subscriptions=60, messages=5, vocabulary=100, topics=3, words_per_topic=10, long=(20, 30))
-    case = run_case(default_methods(), workload, Settings(rounds=1, singles=2, updates=10))
+    case = run_case(method_names(), workload, Settings(rounds=1, singles=2, updates=10))
     assert "plain-scan" in [build["method"] for build in case["builds"]], "every method is benchmarked by default"
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from nearcast.cli.docs import helps, page
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 HELPS = dict(helps())
 
 
 def test_the_page_is_current() -> None:
-    assert PAGE.read_text() == page(), "run `nearcast docs --out docs/command-line.md`"
+    assert PAGE.read_text() == page(), "run `make docs`"
 
 
 def test_every_command_of_the_design_is_there() -> None:

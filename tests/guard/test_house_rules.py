@@ -130,11 +130,12 @@ def test_every_method_has_a_whole_header(info: MethodInfo) -> None:
     method = find_method("match", info.name)
     header = header_of(method)
     assert set(header) == set(HEADER_FIELDS) and all(header.values())
-    assert method.paper in ("baseline", "nearcast") or (REPOSITORY / f"docs/papers/{method.paper}.md").exists()
+    page = REPOSITORY / f"docs/measurements/papers/{method.paper}.md"
+    assert method.paper in ("baseline", "nearcast") or page.exists()
 
 
 def test_the_methods_page_is_current() -> None:
-    assert (REPOSITORY / "docs/methods.md").read_text() == methods_markdown(), "run `make docs`"
+    assert (REPOSITORY / "docs/reference/methods.md").read_text() == methods_markdown(), "run `make docs`"
 
 
 def test_public_names_exist_and_are_all() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from nearcast.cli.console import one_line
 from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods_markdown
 from nearcast.matching import checks
-from nearcast.matching.method import REGISTRY
+from nearcast.matching.checks import Check
+from nearcast.matching.method import REGISTRY, method_names
+from nearcast.model import MATCH, Kind
 
 RUN = "from nearcast.cli.main import main; main()"
 
@@ -69,7 +72,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert first.wait() == 1
 
 
-def test_an_interrupt_is_told_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_one_word(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -84,10 +87,10 @@ def test_errors_of_many_lines_become_one() -> None:
 
 def test_methods_lists_every_method() -> None:
     listed = json.loads(CliRunner().invoke(app, ["methods", "--json"]).stdout)
-    assert {info["name"] for info in listed} == set(REGISTRY)
+    assert {info["name"] for info in listed} == set(method_names())
     assert all(info["idea"] and info["kinds"] for info in listed)
     shown = CliRunner().invoke(app, ["methods"]).stdout
-    assert all(name in shown for name in REGISTRY)
+    assert all(name in shown for name in method_names())
 
 
 def test_methods_writes_its_page_only_when_it_changed(tmp_path: Path) -> None:
@@ -110,12 +113,17 @@ def failing(method: str) -> None:
     raise AssertionError(f"{method} lost [a] pair")
 
 
+def of_kind_match(some: dict[str, Check]) -> Callable[[Kind], dict[str, Check]]:
+    return lambda kind: some if kind is MATCH else {}
+
+
 def test_checks_pass_or_fail_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing})
-    monkeypatch.setattr(checks, "RANK_CHECKS", {})
+    monkeypatch.setattr(checks, "checks_for", of_kind_match({"check_all_is_well": passing}))
     done = CliRunner().invoke(app, ["methods", "--check", "brute"])
     assert done.exit_code == 0 and "all is well" in done.stdout and "passed" in done.stdout
-    monkeypatch.setattr(checks, "CHECKS", {"check_all_is_well": passing, "check_nothing_is_lost": failing})
+    monkeypatch.setattr(
+        checks, "checks_for", of_kind_match({"check_all_is_well": passing, "check_nothing_is_lost": failing})
+    )
     done = CliRunner().invoke(app, ["methods", "--check", "brute"])
     assert done.exit_code == 1 and "nothing is lost" in done.stdout and "FAILED" in done.stdout
     done = CliRunner().invoke(app, ["methods", "--check", "brute", "--json"])
@@ -125,11 +133,11 @@ def test_checks_pass_or_fail_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_known_gap_is_excused_until_it_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks, "CHECKS", {"check_nothing_is_lost": failing})
-    monkeypatch.setattr(REGISTRY["brute"], "known_gaps", {"check_nothing_is_lost": "not yet"})
+    monkeypatch.setattr(checks, "checks_for", of_kind_match({"check_nothing_is_lost": failing}))
+    monkeypatch.setattr(REGISTRY["match", "brute"], "known_gaps", {"check_nothing_is_lost": "not yet"})
     done = CliRunner().invoke(app, ["methods", "--check", "brute"])
     assert done.exit_code == 0 and "known gap: not yet" in done.stdout
-    monkeypatch.setattr(checks, "CHECKS", {"check_nothing_is_lost": passing})
+    monkeypatch.setattr(checks, "checks_for", of_kind_match({"check_nothing_is_lost": passing}))
     done = CliRunner().invoke(app, ["methods", "--check", "brute", "--json"])
     assert done.exit_code == 1 and "passes now" in done.stdout
 
@@ -149,17 +157,17 @@ from nearcast.engine.warm_up import warm_up
 from nearcast.matching.checks import run_checks
 from nearcast.tables import as_arrow, write_table
 
-for part in ("arrays", "geo", "text", "tables", "matching", "indexes", "storage", "engine"):
+for part in ("arrays", "geo", "text", "tables", "matching", "structures", "indexes", "storage", "engine"):
     package = importlib.import_module(f"nearcast.{part}")
     for module in pkgutil.walk_packages(package.__path__, f"nearcast.{part}."):
         importlib.import_module(module.name)
 modules = [(name, module) for name, module in sorted(sys.modules.items()) if name.startswith("nearcast.")]
-kernels = {f"{name}.{key}": held for name, module in modules for key, held in vars(module).items()
-           if hasattr(held, "nopython_signatures")}
+kernels = {f"{name}.{key}": kernel for name, module in modules for key, kernel in vars(module).items()
+           if hasattr(kernel, "nopython_signatures")}
 assert len(kernels) > 40, len(kernels)
 
 def compiled():
-    return {name: set(map(str, held.stats.cache_misses)) for name, held in kernels.items()}
+    return {name: set(map(str, kernel.stats.cache_misses)) for name, kernel in kernels.items()}
 
 list(warm_up())
 before = compiled()
@@ -200,3 +208,8 @@ def test_after_warmup_nothing_is_left_to_compile() -> None:
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 def test_after_warmup_with_an_empty_cache_nothing_is_left_to_compile(tmp_path: Path) -> None:
     _run_everything({"NUMBA_CACHE_DIR": str(tmp_path)})
+
+
+def test_python_m_nearcast_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "nearcast", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"nearcast {nc.__version__}\n" and done.returncode == 0, done.stderr

@@ -89,13 +89,13 @@ def test_chunks_and_threads_change_nothing(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_the_summary_counts_everything(folder: Path) -> None:
-    told = succeed("match", "subs.parquet", "messages.parquet")
-    counted = [told[name] for name in ("subscriptions", "messages", "pairs", "rejects")]
+    summary = succeed("match", "subs.parquet", "messages.parquet")
+    counted = [summary[name] for name in ("subscriptions", "messages", "pairs", "rejects")]
     assert counted == [4, 3, 5, 0]
-    assert told["first_pairs"][0] == {"message": 10, "subscription": 2} and len(told["first_pairs"]) == 5
-    assert told["method"] == "auto" and told["chosen"] in {info.name for info in nc.methods()} - {"auto"}
-    assert told["work"]["matches"] == 5 and told["build_seconds"] > 0
-    assert told["bytes_per_subscription"] > 0 and told["us_per_message"] > 0
+    assert summary["first_pairs"][0] == {"message": 10, "subscription": 2} and len(summary["first_pairs"]) == 5
+    assert summary["method"] == "auto" and summary["chosen"] in {info.name for info in nc.methods()} - {"auto"}
+    assert summary["work"]["matches"] == 5 and summary["build_seconds"] > 0
+    assert summary["bytes_per_subscription"] > 0 and summary["us_per_message"] > 0
 
 
 def test_people_see_the_first_pairs_and_the_figures(folder: Path) -> None:
@@ -116,8 +116,8 @@ def test_no_messages_and_no_subscriptions_are_fine(folder: Path) -> None:
 
 def test_a_saved_index_stands_in_for_the_subscriptions(folder: Path) -> None:
     succeed("match", "subs.parquet", "messages.parquet", "--method", "brute", "--save-index", "index")
-    told = succeed("match", "index", "messages.parquet", "--out", "out.csv")
-    assert told["method"] == "brute" and pairs_in("out.csv") == PAIRS
+    summary = succeed("match", "index", "messages.parquet", "--out", "out.csv")
+    assert summary["method"] == "brute" and pairs_in("out.csv") == PAIRS
     assert "its method, space, options and weights are fixed" in refused(
         "match", "index", "messages.parquet", "--method", "auto"
     )
@@ -142,14 +142,14 @@ def test_bad_rows_stop_the_run_and_name_themselves(folder: Path) -> None:
     assert not Path("out.csv").exists()
 
 
-def test_skipped_rows_are_told_or_kept(folder: Path) -> None:
+def test_skipped_rows_are_noted_or_kept(folder: Path) -> None:
     write_table(_with_a_bad_row(), "bad.parquet")
     done = run("match", "subs.parquet", "bad.parquet", "--on-bad", "skip", "--out", "out.csv")
     assert done.exit_code == 0 and "1 bad rows left out, the first in messages, row 3, column 'lat'" in done.stderr
     wrong = SUBSCRIPTIONS.set_column(1, "expression", pa.array(["(a", "", "NOT pizza", "pizza"]))
     write_table(wrong, "wrong.parquet")
-    told = succeed("match", "wrong.parquet", "bad.parquet", "--rejects", "rejects.jsonl", "--out", "out.csv")
-    assert told["rejects"] == 2 and (30, 1) not in pairs_in("out.csv")
+    summary = succeed("match", "wrong.parquet", "bad.parquet", "--rejects", "rejects.jsonl", "--out", "out.csv")
+    assert summary["rejects"] == 2 and (30, 1) not in pairs_in("out.csv")
     kept = as_arrow("rejects.jsonl").to_pylist()
     assert [(row["table"], row["row"], row["column"]) for row in kept] == [
         ("subscriptions", 0, "expression"),
@@ -214,7 +214,7 @@ def test_a_damaged_index_is_refused_by_name(folder: Path) -> None:
     assert "manifest.json" in refused("match", "index", "messages.parquet")
 
 
-def test_what_cannot_be_written_is_told(folder: Path) -> None:
+def test_what_cannot_be_written_is_an_error(folder: Path) -> None:
     Path("file").write_text("")
     line = refused("match", "subs.parquet", "messages.parquet", "--out", "file/out.csv")
     assert "file" in line

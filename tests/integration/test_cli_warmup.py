@@ -72,8 +72,8 @@ def test_interrupting_ends_the_processes_without_a_traceback() -> None:
         assert started.poll() is None
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does
-    _, told = started.communicate(timeout=60)
-    assert (started.returncode, told) == (INTERRUPTED, "interrupted\n")
+    _, errors = started.communicate(timeout=60)
+    assert (started.returncode, errors) == (INTERRUPTED, "interrupted\n")
     while found & {each.pid for each in processes() if each.command}:  # the dead have none
         time.sleep(0.05)
 

@@ -12,14 +12,14 @@ import pytest
 import nearcast as nc
 import nearcast.indexes
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.matching.rank_method import RANK_REGISTRY
+from nearcast.matching.method import method_names
 from rank_reference import delivered, idf, score
 
 WORLDS, SIDE = (5, 20) if JIT_DISABLED else (25, 20)  # 25 * 20 * 20 = 10,000 draws of (s, m, alpha, threshold)
 WORDS = [f"w{k}" for k in range(9)]
 WEIGHTS = dict(zip(WORDS, (1.0, 3.0, 0.0, 2.0, 0.125, 0.375, 1.5, 2.25), strict=False))  # the last has none
 UNKNOWN = ["x", "y"]
-METHODS = sorted({*RANK_REGISTRY, "auto"})
+METHODS = [*method_names("rank"), "auto"]
 
 
 def drawn_box(rng: random.Random) -> tuple[float, float, float, float]:

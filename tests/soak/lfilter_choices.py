@@ -11,15 +11,15 @@ import sys
 import time
 
 import numpy as np
-from lfilter_clock import times_by_way, ways_weighed
+from lfilter_clock import strategies_weighed, times_by_strategy
 
 import nearcast.indexes  # noqa: F401  registers every method
-from nearcast.bench.runs.runner import filled_store
-from nearcast.bench.workloads.corpus import Corpus, MadeUp, message_group
+from nearcast.bench.runs.case import filled_store
+from nearcast.bench.workloads.corpus import Corpus, SyntheticCorpus, message_group
 from nearcast.bench.workloads.subscriptions import message_batch
 from nearcast.bench.workloads.workload import GROUPS, PRESETS, Workload
 from nearcast.indexes.lfilter import LFilter
-from nearcast.indexes.lfilter.choice import BY_CELLS, BY_TRIE, WAYS
+from nearcast.indexes.lfilter.choice import BY_CELLS, BY_TRIE, STRATEGIES
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
@@ -29,12 +29,12 @@ from nearcast.model import MessageBatch
 METHODS = ("lfilter", "mbr-trie", "pt-quadtree", "rt++-tree", "mbr-trie probe=tokens", "mbr-trie probe=trie")
 MESSAGES = {"short": 200, "long": 60}
 ROUNDS = {"short": 40, "long": 15}
-NEAR_ENOUGH = 1.2  # a way is right that takes at most so much more than the better one
+NEAR_ENOUGH = 1.2  # a strategy is right if it takes at most this many times the better one's time
 
 
 def world(base: str, n: int, seed: int) -> tuple[Workload, Corpus, RowStore]:
     workload = PRESETS[base].but(subscriptions=n, seed=seed)
-    corpus = MadeUp(workload)
+    corpus = SyntheticCorpus(workload)
     return workload, corpus, filled_store(corpus, workload)
 
 
@@ -64,23 +64,23 @@ def times_of(methods: dict[str, Method], messages: MessageBatch, rounds: int) ->
     return {name: float(np.percentile(own, 25)) for name, own in times.items()}
 
 
-def ways_taken(method: LFilter, messages: MessageBatch) -> np.ndarray:
+def strategies_taken(method: LFilter, messages: MessageBatch) -> np.ndarray:
     """In one batch: all messages take the trie at once, or each is weighed for itself."""
     before = method.choices[BY_TRIE, 0]
     method.match(messages)
     if method.choices[BY_TRIE, 0] - before == messages.size:
         return np.full(messages.size, BY_TRIE)
-    return ways_weighed(method, messages)
+    return strategies_weighed(method, messages)
 
 
-def told_choices(method: LFilter, messages: MessageBatch) -> str:
-    times, taken = times_by_way(method, messages), ways_taken(method, messages)
+def format_choices(method: LFilter, messages: MessageBatch) -> str:
+    times, taken = times_by_strategy(method, messages), strategies_taken(method, messages)
     two = np.sort(times[[BY_TRIE, BY_CELLS]], axis=0)
     clear = two[1] > 2 * two[0]
     right = times[taken, np.arange(len(taken))] <= NEAR_ENOUGH * two[0]
     share = f"right {right[clear].mean():.0%} of {clear.sum()}" if clear.any() else "no clear ones"
-    taken_by = dict(zip(WAYS, np.bincount(taken, minlength=len(WAYS)).tolist(), strict=True))
-    mean = dict(zip(WAYS, times.mean(axis=1).round(1).tolist(), strict=True))
+    taken_by = dict(zip(STRATEGIES, np.bincount(taken, minlength=len(STRATEGIES)).tolist(), strict=True))
+    mean = dict(zip(STRATEGIES, times.mean(axis=1).round(1).tolist(), strict=True))
     return f"{taken_by}; alone {mean}; {share}"
 
 
@@ -90,11 +90,11 @@ def main(base: str, n: int, seed: int) -> None:
     for group in GROUPS:
         messages = messages_of(group, workload, corpus, store)
         times = times_of(methods, messages, ROUNDS[group.split("-")[0]])
-        told = "  ".join(f"{name} {value:.1f}" for name, value in times.items())
+        report = "  ".join(f"{name} {value:.1f}" for name, value in times.items())
         ratio = times["lfilter"] / min(times["mbr-trie"], times["pt-quadtree"])
         probe = times["mbr-trie"] / min(times["mbr-trie probe=tokens"], times["mbr-trie probe=trie"])
-        sys.stdout.write(f"{base} {n} seed {seed} {group}: {told}\n  lfilter / better part {ratio:.2f}; ")
-        sys.stdout.write(f"probe by cost / better {probe:.2f}; {told_choices(methods['lfilter'], messages)}\n")  # type: ignore[arg-type]
+        sys.stdout.write(f"{base} {n} seed {seed} {group}: {report}\n  lfilter / better part {ratio:.2f}; ")
+        sys.stdout.write(f"probe by cost / better {probe:.2f}; {format_choices(methods['lfilter'], messages)}\n")  # type: ignore[arg-type]
         sys.stdout.flush()
 
 

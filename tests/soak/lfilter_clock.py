@@ -1,5 +1,6 @@
-"""The time of each message of a batch by each way of `lfilter`, from inside a kernel: a call from Python takes longer
-than most messages, and never the same.
+"""Times each message of a batch by each strategy of `lfilter`, from inside a kernel.
+
+A call from Python takes longer than most messages, and its time varies.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ import numpy as np
 
 from nearcast.arrays.jit import intrinsic, ir, kernel, types
 from nearcast.indexes.lfilter import LFilter
-from nearcast.indexes.lfilter.choice import CHEAPEST, WAYS
-from nearcast.indexes.lfilter.prune import Both, both_of
+from nearcast.indexes.lfilter.choice import CHEAPEST, STRATEGIES
 from nearcast.indexes.lfilter.search import search, search_all
 from nearcast.model import MessageBatch
-from nearcast.structures.trie.probe import held_of
 
 ROUNDS = 15
 
@@ -35,7 +34,7 @@ def cycles_now():  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _timed(both, messages, model, tools, way, told, out):  # type: ignore[no-untyped-def]
+def _timed(view, messages, model, scratch, strategy, tally, out):  # type: ignore[no-untyped-def]
     starts = np.zeros(2, np.int64)
     for m in range(len(messages.boxes)):
         one = MessageBatch(
@@ -46,32 +45,29 @@ def _timed(both, messages, model, tools, way, told, out):  # type: ignore[no-unt
             messages.times[m : m + 1],
         )
         before = _cycles()
-        search_all(both, one, model, tools, way, starts, told)
+        search_all(view, one, model, scratch, strategy, starts, tally)
         out[m] = _cycles() - before
 
 
-def times_by_way(method: LFilter, messages: MessageBatch) -> np.ndarray:
-    """Microseconds by way and message: the lower quartile of the rounds, ways in turn."""
-    both, model = _both(method), method._loads.model
-    times, told = np.empty((len(WAYS), ROUNDS, messages.size), np.int64), np.zeros((len(WAYS), 3))
-    for turn in range(-1, ROUNDS):  # the first one warms up
-        for way in range(len(WAYS)):
-            _timed(both, messages, model, method._tools(), way, told, times[way, turn])
+def times_by_strategy(method: LFilter, messages: MessageBatch) -> np.ndarray:
+    """Microseconds by strategy and message: the lower quartile of the rounds, strategies in turn."""
+    view, model = method._view(), method._loads.model
+    times, tally = np.empty((len(STRATEGIES), ROUNDS, messages.size), np.int64), np.zeros((len(STRATEGIES), 3))
+    with method._scratch.borrow(method._fit) as scratch:
+        for turn in range(-1, ROUNDS):  # the first one warms up
+            for strategy in range(len(STRATEGIES)):
+                _timed(view, messages, model, scratch, strategy, tally, times[strategy, turn])
     return np.asarray(np.percentile(times, 25, axis=1) / _cycles_a_microsecond())
 
 
-def ways_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
-    """The way of each message once the quadtree is open for a batch."""
-    both, taken = _both(method), []
-    for k in range(messages.size):
-        *_, told = search(both, messages.part(k, k + 1), method._loads.model, method._tools(), CHEAPEST)
-        taken.append(int(np.argmax(told[:, 0])))
+def strategies_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
+    """The strategy of each message once the quadtree is open for a batch."""
+    view, taken = method._view(), []
+    with method._scratch.borrow(method._fit) as scratch:
+        for k in range(messages.size):
+            *_, tally = search(view, messages.part(k, k + 1), method._loads.model, scratch, CHEAPEST)
+            taken.append(int(np.argmax(tally[:, 0])))
     return np.array(taken)
-
-
-def _both(method: LFilter) -> Both:
-    trie, rows = method.trie.arrays, method.store.arrays
-    return both_of(held_of(trie, method.trie.places, rows.boxes), trie, method.quadtree.arrays, rows)
 
 
 def _cycles_a_microsecond() -> float:

@@ -1,8 +1,9 @@
-"""A script, not a test: constants of matching/lfilter/costs.py by time. `python tests/soak/lfilter_fit.py 1000000 11`
+"""A script, not a test: fits the constants of indexes/lfilter/costs.py. `python tests/soak/lfilter_fit.py 1000000 11`
 
-Each message of workloads A and B goes alone by each way; what the model counts of it, times constants, should be the
-time. Errors are relative, so that a short message counts as much as a long one. The filter's part of `lists` is taken
-to be that of `cells`. The last number is the seed: judge the constants with another one (lfilter_choices.py).
+Each message of workloads A and B is matched alone by each strategy; the counts of the model times the constants should
+give the time. Errors are relative, so that a short message counts as much as a long one. The filter's part of `lists`
+is assumed to be that of `cells`. The last number is the seed: judge the constants with another seed
+(lfilter_choices.py).
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ import sys
 
 import numpy as np
 from lfilter_choices import built, messages_of, world
-from lfilter_clock import times_by_way
+from lfilter_clock import times_by_strategy
 
 from nearcast.bench.workloads.workload import GROUPS
 from nearcast.indexes.lfilter import LFilter
 from nearcast.indexes.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE
 from nearcast.indexes.lfilter.costs import CELL, LEFT_SHARE, TOKEN, chance_of_term, cost_by_trie
-from nearcast.indexes.lfilter.loads import LENGTHS, Loads
+from nearcast.indexes.lfilter.loads import LENGTHS, Loads, Prices
 from nearcast.model import MessageBatch
 from nearcast.structures.quadtree.search import visited_nodes
 
@@ -30,12 +31,12 @@ PIECES = {
 }
 
 
-def pieces_by_way(method: LFilter, messages: MessageBatch) -> dict[int, list[list[float]]]:
-    """What the model counts of each message, by way and constant."""
+def pieces_by_strategy(method: LFilter, messages: MessageBatch) -> dict[int, list[list[float]]]:
+    """What the model counts of each message, by strategy and constant."""
     unit = [Loads() for _ in range(3)]
     for loads, prices in zip(unit, np.eye(3), strict=True):
-        loads.learn(method.store, method.trie, method.quadtree.arrays, tuple(prices))
-    pieces: dict[int, list[list[float]]] = {way: [] for way in PIECES}
+        loads.learn(method.store, method.trie, method.quadtree.arrays, Prices(*prices))
+    pieces: dict[int, list[list[float]]] = {strategy: [] for strategy in PIECES}
     for k in range(messages.size):
         message = messages.part(k, k + 1)
         n, terms, box, quad = len(message.terms), message.terms, message.boxes[0], method.quadtree.arrays
@@ -73,25 +74,25 @@ def _least_squares(shares: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def main(n: int, seed: int) -> None:
-    pieces: dict[int, list[list[float]]] = {way: [] for way in PIECES}
-    times: dict[int, list[float]] = {way: [] for way in PIECES}
+    pieces: dict[int, list[list[float]]] = {strategy: [] for strategy in PIECES}
+    times: dict[int, list[float]] = {strategy: [] for strategy in PIECES}
     for base in "AB":
         workload, corpus, store = world(base, n, seed)
         method = built("lfilter", workload, store)
         assert isinstance(method, LFilter)
         for group in GROUPS:
             messages = messages_of(group, workload, corpus, store)
-            counted, timed = pieces_by_way(method, messages), times_by_way(method, messages)
-            for way in PIECES:
-                pieces[way] += counted[way]
-                filtered = CELL * np.array(counted[BY_CELLS])[:, 0] if way == BY_LISTS else 0.0
-                times[way] += np.maximum(1e3 * timed[way] - filtered, NOISE_NS).tolist()
-    for way, names in PIECES.items():
-        counts, spent = np.array(pieces[way]), np.array(times[way])
+            counted, timed = pieces_by_strategy(method, messages), times_by_strategy(method, messages)
+            for strategy in PIECES:
+                pieces[strategy] += counted[strategy]
+                filtered = CELL * np.array(counted[BY_CELLS])[:, 0] if strategy == BY_LISTS else 0.0
+                times[strategy] += np.maximum(1e3 * timed[strategy] - filtered, NOISE_NS).tolist()
+    for strategy, names in PIECES.items():
+        counts, spent = np.array(pieces[strategy]), np.array(times[strategy])
         costs = fitted(counts, spent)
-        told = "  ".join(f"{name} {cost:.1f}" for name, cost in zip(names, costs, strict=True))
+        report = "  ".join(f"{name} {cost:.1f}" for name, cost in zip(names, costs, strict=True))
         low, middle, high = np.percentile(counts @ costs / spent, [10, 50, 90])
-        sys.stdout.write(f"{told}\n  estimate / time: {low:.2f}, {middle:.2f}, {high:.2f} (10, 50, 90 %)\n")
+        sys.stdout.write(f"{report}\n  estimate / time: {low:.2f}, {middle:.2f}, {high:.2f} (10, 50, 90 %)\n")
 
 
 if __name__ == "__main__":

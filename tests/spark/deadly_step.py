@@ -1,6 +1,6 @@
 """A program: one step of a pipeline whose process dies, `kill -9`, when it is about to do a certain thing.
 
-    deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.ingest.folders NewFolder.publish 2
+    deadly_step.py FOLDER MODULE ATTRIBUTE NTH    e.g. nearcast.ingest.output_folder NewFolder.publish 2
 
 FOLDER holds `raw.jsonl`, which is ingested on Spark. `killed_in_a_child` needs no Spark to have a step killed.
 """

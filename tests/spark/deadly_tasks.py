@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from nearcast.ingest import part as ingest
-from nearcast.ingest.part import Job, PartCounts
+from nearcast.ingest import ingest_part as ingest
+from nearcast.ingest.ingest_part import IngestJob, PartCounts
 from nearcast.ingest.sources import Part
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob
+from nearcast.spark.runtime.arrow_payload import ArrowPayload
 
 
 class Deaths(NamedTuple):
@@ -27,21 +26,21 @@ class Deaths(NamedTuple):
     driver: tuple[int, ...] = ()  # its processes
 
 
-def match_pieces(deaths: Deaths, job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _dying(deaths, match_task.match_pieces(job, batches))
+def match_pieces(deaths: Deaths, job: MatchJob, task: int) -> Iterator[list[Any]]:
+    yield from _dying(deaths, match_task.match_pieces(job, task))
 
 
-def match_shards(deaths: Deaths, job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _dying(deaths, match_task.match_shards(job, batches))
+def match_shards(deaths: Deaths, job: MatchJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
+    yield from _dying(deaths, match_task.match_shards(job, shard, payloads))
 
 
-def _dying(deaths: Deaths, told: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _dying(deaths: Deaths, reports: Iterator[list[Any]]) -> Iterator[list[Any]]:
     """Die after the work was done and written, before Spark hears of it."""
-    for batch in told:
+    for report in reports:
         for k in range(deaths.times):
             if _is_first(Path(deaths.folder) / f"{deaths.kind}-{k}"):
                 _kill(deaths)
-        yield batch
+        yield report
 
 
 def _is_first(file: Path) -> bool:
@@ -67,7 +66,7 @@ def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def ingest_part(deaths: Deaths, part: Part, job: Job) -> PartCounts:
+def ingest_part(deaths: Deaths, part: Part, job: IngestJob) -> PartCounts:
     """Die with all files of this part written."""
     counts = ingest.ingest_part(part, job)
     if _is_first(Path(deaths.folder) / deaths.kind):

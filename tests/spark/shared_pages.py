@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nearcast.sharding.sharded_index import Sharded, shard_index
-from nearcast.sharding.worker import match_everything
+from nearcast.sharding.match_shards import match_all_shards
+from nearcast.sharding.sharded_index import ShardedIndex, shard_index
 
 SCHEMA = "process long, resident long, proportional long"
 
 
 def tell_pages(
-    sharded: Sharded, messages: dict[str, list], batches: Iterable[pa.RecordBatch]
+    sharded: ShardedIndex, messages: dict[str, list], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Run as a barrier stage: all workers have the index in use when each looks."""
     import os
@@ -22,7 +22,7 @@ def tell_pages(
     from pyspark import BarrierTaskContext
 
     list(batches)
-    match_everything(sharded, pa.table(messages))
+    match_all_shards(sharded, pa.table(messages))
     for array in shard_index(sharded, 0).matcher.state()[0].values():
         array.sum()
     context = BarrierTaskContext.get()

@@ -14,8 +14,8 @@ import pytest
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
+from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.sharded_index import open_sharded
-from nearcast.sharding.worker import match_everything
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from spark import shared_pages
@@ -107,8 +107,8 @@ def test_the_first_row_of_an_id_stands_and_the_others_are_rejected(
     assert [row["row"] for row in rejects] == [*range(50, 64)], "which rows of the table they are"
     assert rejects[0]["reason"] == f"id {ids[40]} is already in this table; ids must differ"
     messages = nasty_messages(6, 200)
-    assert match_everything(sharded, messages).equals(nc.build_index(first, "brute").match(messages))
-    assert not (Path(sharded.path) / "late").exists()
+    assert match_all_shards(sharded, messages).equals(nc.build_index(first, "brute").match(messages))
+    assert not (Path(sharded.path) / "duplicates").exists()
 
 
 def test_two_workers_share_one_copy_of_the_index(spark: Any, tmp_path: Path) -> None:

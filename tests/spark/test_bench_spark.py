@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import nearcast as nc
-from nearcast.bench.spark_runs.join import plain_join
 from nearcast.bench.spark_runs.rates import against_join, write_data
+from nearcast.bench.spark_runs.sql_join import plain_join
 from nearcast.bench.workloads.workload import find_workload
 from nearcast.cli.main import app
 from nearcast.errors import NearcastError
@@ -55,17 +55,17 @@ def test_everything_is_measured(spark: Any, tiny: Path, tmp_path: Path) -> None:
     arguments = ["bench", "spark", "--workload", tiny, "--sizes", 200, "-n", 300, "-m", 800, "--out", out, "--json"]
     done = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told == json.loads(out.read_text())
-    assert told["join"][0]["ratio"] > 0 and told["library"]["replicated_share_of_library"] > 0
-    assert told["library"]["sharded_cpu_us_per_message"] > 0
-    assert told["micro_batch"]["ms"] > 0 and told["surroundings"]["pyspark"]
-    one, two = told["memory"]
+    result = json.loads(done.stdout)
+    assert result == json.loads(out.read_text())
+    assert result["join"][0]["ratio"] > 0 and result["library"]["replicated_share_of_library"] > 0
+    assert result["library"]["sharded_cpu_us_per_message"] > 0
+    assert result["micro_batch"]["ms"] > 0 and result["surroundings"]["pyspark"]
+    one, two = result["memory"]
     assert (one["workers"], two["workers"]) == (1, 2)
     assert two["index_bytes_together"] < 1.2 * one["index_bytes_together"] < 0.8 * sum(two["index_resident_bytes"])
 
 
 @pytest.mark.parametrize("arguments", [["--parts", "nothing"], ["--parts", ","], ["--sizes", "many"], ["--sizes", "0"]])
-def test_bad_options_are_told_before_spark_starts(arguments: list[str]) -> None:
+def test_bad_options_are_errors_before_spark_starts(arguments: list[str]) -> None:
     done = CliRunner().invoke(app, ["bench", "spark", *arguments])
     assert done.exit_code == 2 and len(done.stderr.strip().splitlines()) == 1

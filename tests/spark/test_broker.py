@@ -17,10 +17,10 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from nearcast.errors import InvalidInput
-from nearcast.ingest.broker_values import encoded
-from nearcast.sharding.live.committed_table import read_stream_rejects
+from nearcast.ingest.broker_values import as_arrow_stream
+from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.runtime.failures import patiently
+from nearcast.spark.runtime.failures import retry_slow_start
 from nearcast.spark.streaming.redis_source import RedisReader, split
 from nearcast.spark.streaming.stream import _Batches, run_stream
 from stream_world import World, delivered, put
@@ -58,7 +58,7 @@ def test_messages_come_from_redis_and_matches_go_there(
         "sink_options": {"url": url, "key": "found"},
     }
     add_as_json(connection, "one", world.messages(50))
-    connection.xadd("two", {"value": encoded(world.messages(40))})
+    connection.xadd("two", {"value": as_arrow_stream(world.messages(40))})
     connection.xadd("two", {"value": b"{not JSON"})
     connection.xadd("two", {"another": b"field"})
     connection.xadd("two", {"value": json.dumps({"id": 999, "text": "a", "x": 500, "y": 0})})
@@ -93,12 +93,12 @@ def too_slow_at_first(work: Any) -> Any:
 
 
 def test_only_a_worker_that_was_slow_to_start_is_started_again() -> None:
-    assert patiently(too_slow_at_first(lambda: 5)) == 5
+    assert retry_slow_start(too_slow_at_first(lambda: 5)) == 5
     with pytest.raises(RuntimeError, match="connect back"):
-        patiently(too_slow_at_first(too_slow_at_first(too_slow_at_first(lambda: 5))))
+        retry_slow_start(too_slow_at_first(too_slow_at_first(too_slow_at_first(lambda: 5))))
     numbers = iter([0, 1])
     with pytest.raises(ZeroDivisionError):
-        patiently(lambda: 1 // next(numbers))
+        retry_slow_start(lambda: 1 // next(numbers))
 
 
 def add_as_json(connection: Any, key: str, messages: pa.Table) -> None:

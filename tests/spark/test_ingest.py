@@ -18,12 +18,13 @@ import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.ingest import part as ingest_part_module
-from nearcast.ingest.part import Job, ingest_part
+from nearcast.ingest import ingest_part as ingest_part_module
+from nearcast.ingest.csv_records import TextFormat
+from nearcast.ingest.ingest_part import IngestJob, ingest_part
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
-from nearcast.spark.batch.ingest import IngestOptions, _understood, ingest, read_counts
-from nearcast.spark.batch.repeated_ids import drop_rows
+from nearcast.spark.batch.ingest import IngestOptions, _read_arguments, ingest, read_counts
+from nearcast.spark.batch.ingest_duplicate_ids import reject_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -178,22 +179,22 @@ def test_subscriptions_keep_the_columns_of_the_contract(spark: Any, tmp_path: Pa
 
 def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("id,text,x,y\n1,fog,2,3\n2,ice,999,3\n1,ice,2,3\n5,ice,2,3\n")
-    found, rules = _understood([str(tmp_path / "a.csv")], "messages", {}, IngestOptions())
+    found, rules = _read_arguments([str(tmp_path / "a.csv")], "messages", {}, IngestOptions())
     folders = [tmp_path / name for name in ("accepted", "rejects", "seen")]
     for folder in folders:
         folder.mkdir()
-    job = Job(rules, None, "utf-8", None, False, *map(str, folders))
+    job = IngestJob(rules, TextFormat(), False, *map(str, folders))
     part = Part(3, (whole(found[0]),))
     once = ingest_part(part, job)
     before = {file: file.read_bytes() for folder in folders for file in folder.iterdir()}
     assert ingest_part(part, job) == once and (once.read, once.accepted, once.rejected) == (4, 2, 2)
     late = pq.read_table(folders[2]).slice(2)  # the record with id 5, as if an earlier part had it
-    assert drop_rows(late, job, [found[0].path]) == drop_rows(late, job, [found[0].path])
+    assert reject_rows(late, job, [found[0].path]) == reject_rows(late, job, [found[0].path])
     assert pq.read_table(folders[0] / "part-00003-first.parquet")["id"].to_pylist() == [1]
     told = pq.read_table(folders[1] / "part-00003-late.parquet").to_pylist()[0]
     assert (told["position"], told["reason"]) == (5, "id 5 is already in this table; ids must differ")
     assert all(file.read_bytes() == content for file, content in before.items())
-    monkeypatch.setattr(ingest_part_module, "clean", None)
+    monkeypatch.setattr(ingest_part_module, "validate_records", None)
     with pytest.raises(TypeError):
         ingest_part(part._replace(number=4), job)
     assert sum(len(list(folder.iterdir())) for folder in folders) == 5
@@ -223,7 +224,7 @@ def test_counts_that_do_not_reconcile_publish_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv").write_text("id,text,x,y\n1,fog,2,3\n")
-    monkeypatch.setattr(ingest_module, "take_out_repeats", lambda *_: 1)
+    monkeypatch.setattr(ingest_module, "reject_duplicate_ids", lambda *_: 1)
     with pytest.raises(NearcastError, match="do not reconcile"):
         run(spark, tmp_path, [str(tmp_path / "a.csv")])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from nearcast.errors import InvalidInput
 from nearcast.ingest import csv_records, lines
-from nearcast.ingest.csv_records import CsvDialect, csv_blocks
+from nearcast.ingest.csv_records import TextFormat, csv_blocks
+from nearcast.ingest.ingest_part import reason_kind
 from nearcast.ingest.json_records import json_blocks
 from nearcast.ingest.lines import survey
-from nearcast.ingest.mapping import Columns, resolved
+from nearcast.ingest.mapping import Columns, resolve_columns
 from nearcast.ingest.parquet_records import parquet_blocks
-from nearcast.ingest.part import reason_kind
 from nearcast.ingest.records import Block, BrokenFile
 from nearcast.ingest.sources import Source, Split, find_sources, ranges_of, row_group_splits
 
@@ -34,7 +34,7 @@ def split_of(path: Path, content: bytes) -> Split:
 
 def read_csv(path: Path, content: bytes, columns: Columns = COLUMNS, **dialect: object) -> Block:
     """All blocks as one, with the promise checked that the ingest relies on."""
-    return together(list(csv_blocks(split_of(path, content), columns, CsvDialect(**dialect))))  # type: ignore[arg-type]
+    return together(list(csv_blocks(split_of(path, content), columns, TextFormat(**dialect))))  # type: ignore[arg-type]
 
 
 def together(blocks: list[Block]) -> Block:
@@ -117,7 +117,7 @@ def test_a_broken_gzip_gives_what_came_before_it_breaks(tmp_path: Path) -> None:
     split = split_of(tmp_path / "a.csv.gz", whole[: len(whole) * 9 // 10])
     blocks = []
     with pytest.raises(BrokenFile, match="cannot be read on"):
-        for block in csv_blocks(split, COLUMNS, CsvDialect()):
+        for block in csv_blocks(split, COLUMNS, TextFormat()):
             blocks.append(block)
     found = together(blocks)
     assert found.table.num_rows > 1000 and found.faults == []
@@ -286,7 +286,7 @@ def test_sources_are_found_in_folders_and_patterns_once_and_in_order(tmp_path: P
 
 def test_the_mapping_takes_what_is_named_and_completes_what_is_not() -> None:
     there = ["id", "title", "body", "lon", "lat", "xmin", "ymin", "xmax", "ymax", "time"]
-    columns = resolved("messages", {"text": "title+body", "x": "lon", "lat": "lat"}, there)
+    columns = resolve_columns("messages", {"text": "title+body", "x": "lon", "lat": "lat"}, there)
     assert columns.sources == {
         "id": ("id",),
         "text": ("title", "body"),
@@ -294,14 +294,17 @@ def test_the_mapping_takes_what_is_named_and_completes_what_is_not() -> None:
         "y": ("lat",),
         "time": ("time",),
     }
-    boxes = resolved("messages", {"text": "body"}, there)
+    boxes = resolve_columns("messages", {"text": "body"}, there)
     assert "xmin" in boxes.sources and "x" not in boxes.sources
     for mapping, reason in (({}, "need words"), ({"text": "body", "words": "x"}, "no column 'words'")):
         with pytest.raises(InvalidInput, match=reason):
-            resolved("messages", mapping, there)
+            resolve_columns("messages", mapping, there)
     with pytest.raises(InvalidInput, match="need ids"):
-        resolved("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"])
-    assert "id" not in resolved("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"], make_ids=True).sources
+        resolve_columns("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"])
+    assert (
+        "id"
+        not in resolve_columns("messages", {"text": "t", "x": "x", "y": "y"}, ["t", "x", "y"], make_ids=True).sources
+    )
 
 
 def test_reasons_of_a_kind_are_counted_together() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.live.changes import changes_of
+from nearcast.sharding.live.changes import read_changes
 from nearcast.sharding.planning.plan import make_router
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.runtime.one_process import OneProcess
@@ -31,13 +31,13 @@ def table() -> pa.Table:
 
 
 def test_shards_reject_subscriptions_of_kind_top(table: pa.Table) -> None:
-    assigned = make_router(table, None, 2, DIALECT).assign_checked(table)
+    assigned = make_router(table, None, 2, DIALECT).assign(table)
     assert set(assigned.rows.tolist()) == {1, 2} and (assigned.n_good, assigned.n_ranked) == (2, 1)
     assert [(row["row"], row["column"], row["reason"]) for row in assigned.rejects.to_pylist()] == [(0, "kind", REASON)]
 
 
 def test_the_change_log_rejects_subscriptions_of_kind_top(table: pa.Table) -> None:
-    found = changes_of(table.append_column("op", pa.array(["insert"] * 3)), "f", DIALECT)
+    found = read_changes(table.append_column("op", pa.array(["insert"] * 3)), "f", DIALECT)
     assert found.inserted["id"].to_pylist() == [2, 3] and found.rejects["reason"].to_pylist() == [REASON]
     assert found.inserted["kind"].to_pylist() == [None, "rank"]
 
@@ -47,7 +47,7 @@ def test_the_change_log_rejects_what_the_base_could_not_take_up(table: pa.Table)
         "match",
     )
     dialect = DIALECT._replace(kinds=served_kinds("pyramid"))
-    found = changes_of(table.append_column("op", pa.array(["insert"] * 3)), "f", dialect)
+    found = read_changes(table.append_column("op", pa.array(["insert"] * 3)), "f", dialect)
     assert found.inserted["id"].to_pylist() == [2] and found.rejects["row"].to_pylist() == [0, 2]
 
 

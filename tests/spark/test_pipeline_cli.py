@@ -20,7 +20,13 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.cli.main import app
 from nearcast.demo import pipeline as demo_pipeline
-from nearcast.demo.demo_subscriptions import GONE, LICENCE, WISHES, sample_messages, subscriptions_table
+from nearcast.demo.demo_subscriptions import (
+    DEMO_SUBSCRIPTIONS,
+    LICENCE,
+    REMOVED_ID,
+    sample_messages,
+    subscriptions_table,
+)
 from nearcast.tables import as_arrow
 
 N_DRAWN = "20" if JIT_DISABLED else "300"
@@ -37,7 +43,7 @@ def nearcast(*arguments: Any) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def told(*arguments: Any) -> Any:
+def run_json(*arguments: Any) -> Any:
     done = nearcast(*arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -69,13 +75,13 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def demo(spark: Any, year: Path, out: Path) -> Any:
-    return told("demo", "--out", out, "--subscriptions", N_DRAWN)
+    return run_json("demo", "--out", out, "--subscriptions", N_DRAWN)
 
 
-def test_the_demo_tells_what_each_step_did(demo: Any) -> None:
+def test_the_demo_reports_what_each_step_did(demo: Any) -> None:
     assert list(demo["steps"]) == STEPS
     assert demo["steps"]["ingest messages"]["accepted"] == demo["messages"] == N_MESSAGES
-    assert demo["subscriptions"] == int(N_DRAWN) + len(WISHES)
+    assert demo["subscriptions"] == int(N_DRAWN) + len(DEMO_SUBSCRIPTIONS)
     assert demo["steps"]["match"]["pairs"] == demo["deliveries"] > 0
     stream = demo["steps"]["stream"]
     assert stream["changed_subscriptions"] == 3 and 0 < stream["pairs_compared"] < demo["deliveries"]
@@ -89,7 +95,7 @@ def test_the_demo_s_matches_are_the_library_s(demo: Any, out: Path, year: Path) 
     wanted = nc.build_index(subscriptions, "pyramid").match(messages)
     assert pairs(out / "matches").equals(wanted)
     got = pairs(out / "stream" / "matches")
-    assert 0 < got.filter(pa.compute.equal(got["subscription"], GONE)).num_rows, "it went only in mid-stream"
+    assert 0 < got.filter(pa.compute.equal(got["subscription"], REMOVED_ID)).num_rows, "it went only in mid-stream"
 
 
 def test_the_demo_s_report_has_pictures_and_the_licence(demo: Any, out: Path) -> None:
@@ -97,23 +103,22 @@ def test_the_demo_s_report_has_pictures_and_the_licence(demo: Any, out: Path) ->
     pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
     assert len(pictures) >= 3
     assert all(base64.b64decode(picture).startswith(b"\x89PNG") for picture in pictures)
-    assert LICENCE in page and "http" not in page and all(wish.name in page for wish in WISHES)
+    assert LICENCE in page and "http" not in page and all(each.name in page for each in DEMO_SUBSCRIPTIONS)
 
 
 def test_a_second_run_does_nothing_again(demo: Any, out: Path) -> None:
-    again = told("demo", "--out", out, "--subscriptions", N_DRAWN)
+    again = run_json("demo", "--out", out, "--subscriptions", N_DRAWN)
     assert all(again["steps"][name]["up_to_date"] for name in STEPS)
     assert again["deliveries"] == demo["deliveries"]
 
 
 def test_a_change_redoes_what_depends_on_it(demo: Any, out: Path, tmp_path: Path) -> None:
     index, messages = out / "index", out / "messages"
-    first = told("pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m")
+    command = ["pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m"]
+    first = run_json(*command)
     assert not first["up_to_date"] and first["pairs"] == demo["deliveries"]
-    assert told("pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m")["up_to_date"]
-    other = told(
-        "pipeline", "match", "--index", index, "--messages", messages, "--out", tmp_path / "m", "--layout", "sharded"
-    )
+    assert run_json(*command)["up_to_date"]
+    other = run_json(*command, "--layout", "sharded")
     assert not other["up_to_date"] and pairs(tmp_path / "m").equals(pairs(out / "matches"))
 
 
@@ -128,13 +133,13 @@ def test_people_see_a_table_and_what_is_up_to_date(demo: Any, out: Path, year: P
 def test_steps_by_hand_come_to_the_same(demo: Any, out: Path, tmp_path: Path, year: Path) -> None:
     columns = "id=id,text=text,x=lon,y=lat,time=time"
     table, index = tmp_path / "messages", tmp_path / "index"
-    counts = told("pipeline", "ingest", year, "--kind", "messages", "--map", columns, "--out", table)
+    counts = run_json("pipeline", "ingest", year, "--kind", "messages", "--map", columns, "--out", table)
     assert counts["read"] == counts["accepted"] + counts["rejected"] == N_MESSAGES
-    told("pipeline", "vocabulary", "--messages", table, "--out", tmp_path / "vocabulary")
-    built = told("pipeline", "build", "--subscriptions", out / "subscriptions", "--out", index, "--shards", 3)
+    run_json("pipeline", "vocabulary", "--messages", table, "--out", tmp_path / "vocabulary")
+    built = run_json("pipeline", "build", "--subscriptions", out / "subscriptions", "--out", index, "--shards", 3)
     assert built["n_shards"] == 3
     stream = ["pipeline", "stream", "--index", index, "--messages", table, "--once"]
-    streamed = told(*stream, "--out", tmp_path / "delivered", "--checkpoint", tmp_path / "checkpoint")
+    streamed = run_json(*stream, "--out", tmp_path / "delivered", "--checkpoint", tmp_path / "checkpoint")
     assert streamed["pairs"] == demo["deliveries"] and pairs(tmp_path / "delivered").equals(pairs(out / "matches"))
 
 
@@ -154,7 +159,7 @@ def test_a_pipeline_file_runs(spark: Any, tmp_path: Path) -> None:
         '[messages]\nsources = ["m.jsonl"]\nmap = { id = "n", text = "body", x = "lon", y = "lat" }\n'
         '[subscriptions]\nsources = ["s.jsonl"]\n[stream]\nfiles = 2\n'
     )
-    done = told("pipeline", "run", tmp_path / "p.toml", "--out", tmp_path / "made")
+    done = run_json("pipeline", "run", tmp_path / "p.toml", "--out", tmp_path / "made")
     steps, made = done["steps"], tmp_path / "made"
     assert steps["ingest messages"]["rejected"] == 1
     assert [reason[:23] for reason in steps["ingest subscriptions"]["by_reason"]] == ["threshold: no threshold"]
@@ -196,8 +201,8 @@ def test_a_table_that_spark_cannot_read_is_one_line(spark: Any, tmp_path: Path) 
 
 
 def test_size_follows_the_load() -> None:
-    small = told("pipeline", "size", "-n", 1e6, "-r", 1000)
-    large = told("pipeline", "size", "-n", 1e9, "-r", 50_000)
+    small = run_json("pipeline", "size", "-n", 1e6, "-r", 1000)
+    large = run_json("pipeline", "size", "-n", 1e9, "-r", 50_000)
     assert small["layout"] == "replicated" and large["layout"] == "sharded"
     assert large["cores"] > small["cores"] and large["hosts"] > small["hosts"] == 1
     assert large["bytes_per_host"] <= 64e9

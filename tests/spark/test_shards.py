@@ -18,12 +18,12 @@ from nearcast.engine.index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
+from nearcast.sharding.match_shards import match_all_shards, match_one_shard, route_table
 from nearcast.sharding.planning.cuts import best_cut
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import first_common
 from nearcast.sharding.routing.router import Router
 from nearcast.sharding.sharded_index import forget_old, open_sharded
-from nearcast.sharding.worker import match_everything, match_table, route_table
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.runtime.one_process import OneProcess
@@ -36,7 +36,7 @@ SIZES = (40, 60) if JIT_DISABLED else (150, 250)
 
 def router_of(subscriptions: pa.Table, messages: pa.Table | None, n_shards: int) -> Router:
     router = make_router(subscriptions, messages, n_shards, DIALECT)
-    return router.with_keys(router.assign_checked(subscriptions).filed)
+    return router.with_keys(router.assign(subscriptions).filed)
 
 
 def sets_by_id(table: pa.Table, rows: np.ndarray, shards: np.ndarray) -> dict[int, set[int]]:
@@ -48,8 +48,8 @@ def sets_by_id(table: pa.Table, rows: np.ndarray, shards: np.ndarray) -> dict[in
 
 def meet(router: Router, subscriptions: pa.Table, messages: pa.Table) -> bool:
     """Whether each pair that matches has a shard in common."""
-    holders = sets_by_id(subscriptions, *router.assign(subscriptions))
-    visited = sets_by_id(messages, *router.route(messages))
+    holders = sets_by_id(subscriptions, *router.assign(subscriptions)[:2])
+    visited = sets_by_id(messages, *router.route(messages)[:2])
     wanted = nc.build_index(subscriptions, method="brute").match(messages)
     pairs = zip(wanted["message"].to_pylist(), wanted["subscription"].to_pylist(), strict=True)
     return all(holders[subscription] & visited[message] for message, subscription in pairs)
@@ -82,9 +82,9 @@ def test_the_same_samples_give_the_same_router(tmp_path: Path, hot: float) -> No
     first.save(tmp_path / "router")
     for other in (second, Router.open(tmp_path / "router")):
         assert all((a == b).all() for a, b in zip(first.areas, other.areas, strict=True))
-        for ours, theirs in zip(first.route(messages), other.route(messages), strict=True):
+        for ours, theirs in zip(first.route(messages)[:2], other.route(messages)[:2], strict=True):
             assert (ours == theirs).all()
-        for ours, theirs in zip(first.assign(subscriptions), other.assign(subscriptions), strict=True):
+        for ours, theirs in zip(first.assign(subscriptions)[:2], other.assign(subscriptions)[:2], strict=True):
             assert (ours == theirs).all()
 
 
@@ -104,7 +104,7 @@ def test_a_point_on_a_cut_is_in_one_leaf_and_a_box_that_ends_there_in_both() -> 
     router = make_router(boxes, messages, 2, DIALECT)
     assert router.areas.cuts[0] == 2.0
     assert router.route(messages)[1].tolist() == [0, 0, 1, 1]
-    assert sets_by_id(boxes, *router.assign(boxes)) == {1: {0, 1}, 2: {1}}
+    assert sets_by_id(boxes, *router.assign(boxes)[:2]) == {1: {0, 1}, 2: {1}}
 
 
 def test_messages_at_one_spot_are_spread_by_their_ids_where_few_subscriptions_lie() -> None:
@@ -124,7 +124,7 @@ def test_messages_at_one_spot_are_spread_by_their_ids_where_few_subscriptions_li
     )
     router = router_of(subscriptions, messages, 8)
     assert (np.diff(router.areas.part_starts) > 1).any() and not router.reads_text
-    rows, shards = router.route(messages)
+    rows, shards = router.route(messages)[:2]
     assert len(rows) == n, "each message visits one shard"
     visits = np.bincount(shards, minlength=8)
     assert visits.max() / visits.mean() < 1.5
@@ -156,11 +156,11 @@ def test_bad_rows_go_nowhere_and_are_told() -> None:
             "region": ["world", "world", "world", "world"],
         }
     )
-    assigned = make_router(subscriptions, None, 2, DIALECT).assign_checked(subscriptions)
+    assigned = make_router(subscriptions, None, 2, DIALECT).assign(subscriptions)
     assert set(assigned.rows.tolist()) == {0} and assigned.n_good == 2
     assert assigned.rejects["row"].to_pylist() == [1, 2]
     messages = pa.table({"id": [1, 2], "text": ["a", "b"], "x": [0.0, 999.0], "y": [0.0, 0.0]})
-    routed = make_router(subscriptions, None, 2, DIALECT).route_checked(messages)
+    routed = make_router(subscriptions, None, 2, DIALECT).route(messages)
     assert set(routed.rows.tolist()) == {0} and routed.rejects["row"].to_pylist() == [1]
 
 
@@ -224,9 +224,9 @@ def test_shards_tell_each_pair_of_the_library_once(tmp_path: Path, n_shards: int
     sharded = build_sharded(
         OneProcess(), paths[0], str(tmp_path / "index"), shards=n_shards, messages=paths[1], method="pyramid"
     )
-    assert match_everything(sharded, messages).equals(wanted)
+    assert match_all_shards(sharded, messages).equals(wanted)
     parts, rejects = route_table(sharded, messages)
-    told = pa.concat_tables([match_table(sharded, shard, part) for shard, part in parts.items()])
+    told = pa.concat_tables([match_one_shard(sharded, shard, part) for shard, part in parts.items()])
     assert not len(rejects)
     assert told.sort_by([("message", "ascending"), ("subscription", "ascending")]).equals(wanted)
     for layout in ("replicated", "sharded"):

@@ -12,8 +12,8 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.planning.division import MOST_ADDED, MOST_COPIES
 from nearcast.sharding.planning.plan import make_router
+from nearcast.sharding.planning.text_division import MOST_ADDED, MOST_COPIES
 from nearcast.tables import Dialect
 from spark.balance import FILES, MOST_UNEVEN, N_MESSAGES, reach_of, read_real, shuffled, work_of
 from spark.drawn_tables import drawn
@@ -28,8 +28,8 @@ def work_of_shards(
 ) -> tuple[np.ndarray, float, float]:
     """(nanoseconds of each shard by the work that its index counted, shards a message, copies a subscription)."""
     router = make_router(subscriptions, sample, n_shards, Dialect(nc.Analyser(), LONLAT, "skip"))
-    assigned = router.assign_checked(subscriptions)
-    rows, shards = router.with_keys(assigned.filed).route(held_out)
+    assigned = router.assign(subscriptions)
+    rows, shards = router.with_keys(assigned.filed).route(held_out)[:2]
     work = np.zeros(n_shards)
     for shard in range(n_shards):
         index = nc.build_index(subscriptions.take(pa.array(assigned.rows[assigned.shards == shard])), method="pyramid")

@@ -18,8 +18,8 @@ import pytest
 
 import nearcast as nc
 from nearcast.errors import NearcastError
-from nearcast.sharding.sharded_index import Sharded, open_sharded
-from nearcast.sharding.worker import match_everything
+from nearcast.sharding.match_shards import match_all_shards
+from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
 from nearcast.spark.runtime.failures import plain_failures
@@ -69,14 +69,14 @@ def test_a_build_that_is_killed_leaves_the_old_version_current(
     before = open_sharded(index)
     pq.write_table(scene.new, table)
 
-    def build() -> Sharded:
+    def build() -> ShardedIndex:
         return build_sharded(OneProcess(), table, index, shards=2, method="brute")
 
     assert deadly_step.killed_in_a_child(point, build)
     assert open_sharded(index) == before
-    assert match_everything(before, scene.messages).equals(scene.found_before)
+    assert match_all_shards(before, scene.messages).equals(scene.found_before)
     after = build()
-    assert match_everything(after, scene.messages).equals(scene.found_after)
+    assert match_all_shards(after, scene.messages).equals(scene.found_after)
     assert open_sharded(index) == after and not list((tmp_path / "index" / "versions").glob("unfinished-*"))
 
 
@@ -132,7 +132,7 @@ def killed_child(folder: Path) -> bool:
     )
 
 
-BETWEEN = ("nearcast.ingest.folders", "NewFolder.publish", 2)
+BETWEEN = ("nearcast.ingest.output_folder", "NewFolder.publish", 2)
 
 
 @pytest.mark.parametrize("killed", [killed_child, pytest.param(killed_driver, marks=pytest.mark.slow)])

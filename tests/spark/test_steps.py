@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
-from nearcast.spark.pipeline.pipeline import Raw, stages
 from nearcast.spark.pipeline.pipeline_file import read_pipeline
+from nearcast.spark.pipeline.stages import Raw, stages
 from nearcast.spark.pipeline.steps import Done, Step, files_of, record_of, run_step
-from nearcast.spark.runtime.failures import plain, plain_failures
+from nearcast.spark.runtime.failures import failure_reason, plain_failures
 
 
 class Copy:
@@ -193,7 +193,7 @@ class SparkLike(Exception):
 def test_spark_s_failures_become_one_line(text: str, told: str) -> None:
     with pytest.raises(NearcastError) as raised, plain_failures():
         raise SparkLike(text)
-    assert str(raised.value).startswith(told) and "\n" not in plain(SparkLike(text))
+    assert str(raised.value).startswith(told) and "\n" not in failure_reason(SparkLike(text))
 
 
 def test_other_failures_pass(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import changes_table, sample_messages, subscriptions_table
 from nearcast.errors import InvalidInput, MissingPart
-from nearcast.sharding.live.committed_table import read_stream_rejects
+from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.streaming.stream import run_stream
 from stream_world import COLUMNS, IN_ORDER, World, delivered, put, scored, weights_of

@@ -12,8 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.live.changes import changes_of, find_change_files, joined, read_change_files
-from nearcast.sharding.live.delta import NO_DELTA, applied, is_among, load_delta, open_delta, save_delta, since
+from nearcast.sharding.live.changes import find_change_files, join_changes, read_change_files, read_changes
+from nearcast.sharding.live.delta import (
+    NO_DELTA,
+    apply_changes,
+    delta_since,
+    is_among,
+    load_delta,
+    open_delta,
+    save_delta,
+)
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
 from nearcast.sharding.weights import Weights, given_weights
 from nearcast.tables import Dialect
@@ -44,12 +52,12 @@ def state(changes: object) -> dict[int, object]:
 
 def test_the_last_good_row_of_an_id_counts() -> None:
     table = rows(insert(1, "a"), remove(1), insert(1, "b"), insert(2, "a"), remove(2), remove(3), insert(3, "c"))
-    assert state(changes_of(table, "f", DIALECT)) == {1: ["b"], 2: "removed", 3: ["c"]}
+    assert state(read_changes(table, "f", DIALECT)) == {1: ["b"], 2: "removed", 3: ["c"]}
 
 
 def test_a_bad_row_leaves_the_good_one_before_it_in_effect() -> None:
     bad = insert(1, "b") | {"xmin": float("nan")}
-    found = changes_of(rows(insert(1, "a"), bad, {"op": "upsert", "id": 4}), "f", DIALECT)
+    found = read_changes(rows(insert(1, "a"), bad, {"op": "upsert", "id": 4}), "f", DIALECT)
     assert state(found) == {1: ["a"]}
     told = found.rejects.to_pylist()
     assert [(reject["source"], reject["row"], reject["column"]) for reject in told] == [
@@ -61,28 +69,28 @@ def test_a_bad_row_leaves_the_good_one_before_it_in_effect() -> None:
 
 def test_a_column_order_rules_over_the_position() -> None:
     table = rows(remove(1) | {"order": 2}, insert(1, "a") | {"order": 1}, insert(2, "x") | {"order": None})
-    found = changes_of(table, "f", DIALECT)
+    found = read_changes(table, "f", DIALECT)
     assert state(found) == {1: "removed"}
     assert found.rejects["column"].to_pylist() == ["order"]
 
 
 def test_what_is_wrong_with_a_column_rejects_only_the_rows_that_need_it() -> None:
     placeless = pa.table({"op": ["insert", "remove"], "id": [1, 2], "tokens": [["a"], None]})
-    found = changes_of(placeless, "f", DIALECT)
+    found = read_changes(placeless, "f", DIALECT)
     assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [0]
     for table in (pa.table({"id": [1]}), pa.table({"op": ["remove"]}), pa.table({"op": [1], "id": [1]})):
-        found = changes_of(table, "f", DIALECT)
+        found = read_changes(table, "f", DIALECT)
         assert state(found) == {} and found.rejects["row"].to_pylist() == [None]
 
 
 def test_ids_that_are_no_whole_numbers_are_rejected() -> None:
     table = pa.table({"op": ["remove"] * 4, "id": [1.5, 2.0, None, float("nan")]})
-    found = changes_of(table, "f", DIALECT)
+    found = read_changes(table, "f", DIALECT)
     assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [0, 2, 3]
 
 
 def test_kinds_that_the_stream_does_not_serve_are_rejected() -> None:
-    found = changes_of(rows(insert(1, "a") | {"kind": "top"}, insert(2, "a") | {"kind": None}), "f", DIALECT)
+    found = read_changes(rows(insert(1, "a") | {"kind": "top"}, insert(2, "a") | {"kind": None}), "f", DIALECT)
     assert state(found) == {2: ["a"]} and found.rejects["column"].to_pylist() == ["kind"]
 
 
@@ -99,7 +107,7 @@ def test_odd_arrow_types_become_the_one_schema() -> None:
             "k": pa.nulls(2),
         }
     ).slice(1)
-    made = changes_of(table, "f", DIALECT).inserted
+    made = read_changes(table, "f", DIALECT).inserted
     assert made.schema == SUBSCRIPTIONS_SCHEMA
     assert made.select(["id", "tokens", "xmin", "ymax"]).to_pylist() == [{"id": 2, "tokens": [], "xmin": 2, "ymax": 2}]
 
@@ -120,11 +128,13 @@ def test_base_and_delta_are_the_log_applied_to_a_dict(files: list[list[tuple[int
             else:
                 wanted[number] = [token]
         records = [remove(number) if token is None else insert(number, token) for number, token in file]
-        delta = applied(delta, joined([changes_of(rows(*records), "f", DIALECT)] if records else []), (str(k),))
+        delta = apply_changes(
+            delta, join_changes([read_changes(rows(*records), "f", DIALECT)] if records else []), (str(k),)
+        )
         if k + 1 == cut:
             early, at_cut = dict(wanted), delta
     assert _sum(base, delta) == wanted
-    assert _sum(early, since(delta, at_cut.number)) == wanted, "a new base that has the log up to the cut"
+    assert _sum(early, delta_since(delta, at_cut.number)) == wanted, "a new base that has the log up to the cut"
 
 
 def _sum(base: dict[int, list[str]], delta: object) -> dict[int, list[str]]:
@@ -135,24 +145,24 @@ def _sum(base: dict[int, list[str]], delta: object) -> dict[int, list[str]]:
 
 def test_files_together_are_files_one_after_the_other() -> None:
     world = World(1, 30)
-    files = [changes_of(world.change(20), str(k), DIALECT) for k in range(4)]
+    files = [read_changes(world.change(20), str(k), DIALECT) for k in range(4)]
     delta = NO_DELTA
     for file in files:
-        delta = applied(delta, file, ())
-    at_once = applied(NO_DELTA, joined(files), ())
+        delta = apply_changes(delta, file, ())
+    at_once = apply_changes(NO_DELTA, join_changes(files), ())
     assert at_once.live.sort_by("id").equals(delta.live.sort_by("id"))
     assert (at_once.touched == delta.touched).all()
 
 
 def test_a_saved_delta_comes_back(tmp_path: Path) -> None:
-    changes = changes_of(rows(insert(1, "a"), insert(2, "b"), remove(7)), "f", DIALECT)
-    delta = applied(NO_DELTA, changes, ("f",))
+    changes = read_changes(rows(insert(1, "a"), insert(2, "b"), remove(7)), "f", DIALECT)
+    delta = apply_changes(NO_DELTA, changes, ("f",))
     path = tmp_path / save_delta(delta, changes.rejects, tmp_path)
     again = load_delta(path)
     assert again.live.equals(delta.live) and (again.touched == [1, 2, 7]).all() and again.files == ("f",)
     (index,), touched = open_delta(str(path), DIALECT, no_weights)
     assert index.match_one(["a"], 0.5, 0.5).tolist() == [1] and touched.tolist() == [1, 2, 7]
-    only_removals = applied(NO_DELTA, changes_of(rows(remove(7)), "f", DIALECT), ("f",))
+    only_removals = apply_changes(NO_DELTA, read_changes(rows(remove(7)), "f", DIALECT), ("f",))
     path = tmp_path / save_delta(only_removals, changes.rejects, tmp_path)
     indexes, touched = open_delta(str(path), DIALECT, no_weights)
     assert not indexes and touched.tolist() == [7]
@@ -160,8 +170,8 @@ def test_a_saved_delta_comes_back(tmp_path: Path) -> None:
 
 def test_a_delta_ranks_by_the_weights_of_its_base(tmp_path: Path) -> None:
     ranked = insert(1, "a", "b", "new") | {"kind": "rank", "alpha": 0.0, "threshold": 0.1}
-    changes = changes_of(rows(ranked, insert(2, "a")), "f", DIALECT)
-    path = tmp_path / save_delta(applied(NO_DELTA, changes, ()), changes.rejects, tmp_path)
+    changes = read_changes(rows(ranked, insert(2, "a")), "f", DIALECT)
+    path = tmp_path / save_delta(apply_changes(NO_DELTA, changes, ()), changes.rejects, tmp_path)
     weights = given_weights({"token": ["a", "b", "c"], "weight": [1.0, 2.0, 5.0]})
     plain, by_score = open_delta(str(path), DIALECT, lambda: weights)[0]
     message = {"id": [9], "tokens": [["a", "b"]], "x": [50.0], "y": [50.0]}

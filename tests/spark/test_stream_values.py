@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import decoded, encoded
+from nearcast.ingest.broker_values import as_arrow_stream, decode_values
 
 
 def batch_of(*values: bytes | None) -> pa.RecordBatch:
@@ -30,7 +30,7 @@ def test_json_and_arrow_values_may_be_mixed() -> None:
             "other": [1, 2],
         }
     )
-    messages, rejects = decoded(batch_of(as_json(id=1, text="a", x=1, y=2, other=[{}]), encoded(table)))
+    messages, rejects = decode_values(batch_of(as_json(id=1, text="a", x=1, y=2, other=[{}]), as_arrow_stream(table)))
     assert rejects.num_rows == 0 and messages["id"].to_pylist() == [1, 2, 3]
     assert messages["x"].to_pylist() == [1, 1, 2] and messages["y"].to_pylist() == [2, 1, 2]
     assert messages["entry"].to_pylist() == ["s:0-0", "s:1-0", "s:1-0"]
@@ -54,12 +54,12 @@ def test_what_is_no_message_is_rejected_and_spoils_no_other() -> None:
         as_json(id=1, time=5),
         b"\xff\xff\xff\xff no stream",
     ]
-    messages, rejects = decoded(batch_of(*bad, as_json(id=9, tokens=["a"], x=0.5, y=1)))
+    messages, rejects = decode_values(batch_of(*bad, as_json(id=9, tokens=["a"], x=0.5, y=1)))
     assert messages["id"].to_pylist() == [9]
     assert rejects["source"].to_pylist() == [f"s:{k}-0" for k in range(len(bad))]
     assert all(rejects["reason"].to_pylist())
 
 
 def test_no_values_make_an_empty_table() -> None:
-    messages, rejects = decoded(batch_of())
+    messages, rejects = decode_values(batch_of())
     assert messages.num_rows == rejects.num_rows == 0

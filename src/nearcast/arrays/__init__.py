@@ -1,1 +1,1 @@
-"""The ground floor: kernels, ragged rows, growing arrays, hash tables, files of arrays. Knows no domain word."""
+"""The lowest layer: kernels, ragged rows, growing arrays, hash tables, files of arrays. It knows no domain words."""

@@ -1,8 +1,9 @@
-"""Named arrays and a small header as one folder, written whole or not at all.
+"""Named arrays and a small header, saved atomically in one folder.
 
-Layout: `manifest.json` names a generation folder that holds one file per array. A new generation is written beside
-the old one and fsynced, then the manifest is replaced by rename: a reader, and a crash, sees the old state or the new
-one. The arrays are opened as copy-on-write maps: processes on one host share the pages, and changes stay private.
+Layout: `manifest.json` names a generation folder, which has one file per array. A new generation is written beside the
+old one and fsynced, and then the manifest is replaced by a rename. So a reader, even after a crash, sees the old state
+or the new state. Arrays are opened as copy-on-write maps: processes on one host share the pages, and changes stay
+private.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _CHUNK = 1 << 24
 def write_bundle(
     path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Mapping[str, np.ndarray], header: Any
 ) -> None:
-    """Write `arrays` and `header` (plain JSON values) to the folder `path`, replacing what was there."""
+    """Write `arrays` and `header` (plain JSON values) to the folder `path`, and replace a bundle that is there."""
     folder = Path(path)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise FileExistsError(f"{folder} holds other files; name an empty or new folder")
@@ -57,7 +58,7 @@ def write_bundle(
 def read_bundle(
     path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True
 ) -> tuple[dict[str, np.ndarray], Any]:
-    """The arrays (copy-on-write maps) and the header. Nothing is returned unless all of it is sound."""
+    """The arrays (copy-on-write maps) and the header. Raises CorruptFile if a file is missing or damaged."""
     folder = Path(path)
     for attempt in (1, 2):
         manifest = read_manifest(folder, fmt)
@@ -67,7 +68,7 @@ def read_bundle(
                 for name, entry in manifest["arrays"].items()
             }
         except FileNotFoundError as gone:
-            # A writer may have replaced the generation between our two reads: look once more.
+            # A writer may have replaced the generation after we read the manifest: try once more.
             if attempt == 1 and read_manifest(folder, fmt)["generation"] != manifest["generation"]:
                 continue
             raise CorruptFile(f"{gone.filename} is missing; restore or rebuild {folder}") from None
@@ -76,7 +77,7 @@ def read_bundle(
 
 
 def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
-    """The manifest, if it is whole and of the format and version wanted."""
+    """The manifest. Raises if it is missing, damaged, or of another format or version."""
     name, version = fmt
     file = folder / MANIFEST
     if not file.is_file():
@@ -134,7 +135,7 @@ def _open_array(folder: Path, name: str, entry: dict[str, Any], verify: bool) ->
         raise CorruptFile(f"{file} has {size} bytes, its manifest says {entry['bytes']}; restore or rebuild")
     if size == 0:
         return np.empty(entry["shape"], entry["dtype"])
-    # A plain ndarray over the map: np.memmap is another type to Numba, and would compile every kernel again.
+    # A plain ndarray over the map: Numba has another type for np.memmap and would compile every kernel again.
     array = np.asarray(np.memmap(file, dtype=entry["dtype"], mode="c", shape=tuple(entry["shape"])))
     if verify and xxhash.xxh3_64(array.reshape(-1).view(np.uint8)).hexdigest() != entry["xxh3"]:
         raise CorruptFile(f"{file} does not match its checksum; restore or rebuild")
@@ -146,7 +147,7 @@ def _manifest_checksum(manifest: dict[str, Any]) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Fsync a folder, so that the names of its files are durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,8 +1,8 @@
-"""Processes that compile into one cache at the same time take turns at each kernel: one compiles it, others load it.
+"""File locks for processes that compile into one cache: one process compiles a kernel, and the others load it.
 
-Numba writes a kernel's files whole, but two processes that add to the list of one kernel's signatures at once may lose
-an entry, or give two of them the same file; and each would compile what the other does. A caller holds its own turn
-while it waits for that of a kernel it calls: no kernel calls itself through others, so nobody waits in a circle.
+Numba writes each file of a kernel atomically. But two processes that add a signature to the index of one kernel at the
+same time may lose an entry or use the same file twice, and both would compile the same kernel. A process keeps the lock
+of a kernel while it waits for the lock of a kernel that it calls. No kernel is recursive, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.kernel_cache import cache_folder
 
 _compiling = threading.RLock()
-"""Taken before any turn: a thread with a turn must never wait for Numba's own lock in the hands of another thread."""
+"""Taken before any file lock: a thread with a file lock must never wait for a thread that has Numba's own lock."""
 _mine: set[Path] = set()
+"""The lock files that this process has locked."""
 
 
 def can_take_turns() -> bool:
-    """Not on Windows, which has other locks."""
+    """Whether file locks are available. They are not on Windows."""
     return find_spec("fcntl") is not None
 
 
 def take_turns() -> None:
-    """From now on, in this process: among all that have called this and share the cache's folder."""
+    """Lock each kernel while this process compiles it, against all processes that called this and share the cache."""
     if JIT_DISABLED:
         return
     compiled: Any = type(kernel(_nothing))
@@ -44,12 +45,12 @@ def take_turns() -> None:
 
 
 def _nothing() -> None:
-    """What `kernel` makes of it is of the class of all kernels."""
+    """A function to make a kernel of, for the class of all kernels."""
 
 
 @contextmanager
 def _turn(dispatcher: Any) -> Iterator[None]:
-    """The only one at this kernel; at once for functions that are not ours, and for whom has the turn already."""
+    """Lock one kernel. No lock is taken for functions of others, or if this process has it already."""
     folder = dispatcher.stats.cache_path
     if folder is None or Path(folder).parent != cache_folder():
         yield
@@ -69,15 +70,15 @@ def _turn(dispatcher: Any) -> Iterator[None]:
 
 @contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """Until the end of the block, or of the process. Where nothing can be written there is nothing to keep in order."""
+    """Lock a file until the end of the block. No lock is taken where the cache cannot be written."""
     import fcntl
 
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        held = file.open("a")
+        opened = file.open("a")
     except OSError:
         yield
         return
-    with held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
         yield

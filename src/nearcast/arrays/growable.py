@@ -1,4 +1,4 @@
-"""Arrays that grow: capacity doubles, so that appending n values costs O(n)."""
+"""Arrays that grow. Capacity grows by half or doubles, so that n appended values cost O(n)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nearcast.arrays.jit import kernel
 
 
 def grown(array: np.ndarray, needed: int, fill: float | None = None) -> np.ndarray:
-    """`array` itself if it has `needed` rows, else a copy with room for at least `needed` and half as many again."""
+    """`array` itself if it has `needed` rows, else a copy with at least `needed` rows, and half as many again."""
     if needed <= len(array):
         return array
     capacity = max(needed, len(array) + len(array) // 2, 16)
@@ -21,9 +21,7 @@ def grown(array: np.ndarray, needed: int, fill: float | None = None) -> np.ndarr
 
 @kernel
 def with_room(out, used, extra):
-    """`out` itself if `extra` more values fit behind the first `used`, else a copy of twice the size. For use in
-    kernels.
-    """
+    """`out` itself if `extra` more values fit behind the first `used`, else a copy of at least twice the size."""
     if used + extra <= len(out):
         return out
     bigger = np.empty(max(2 * len(out), used + extra), out.dtype)

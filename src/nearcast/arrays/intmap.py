@@ -1,7 +1,7 @@
 """A flat hash table from int64 keys to non-negative int32 values.
 
-Open addressing with linear probing and backward-shift removal, so nothing piles up under updates. 12 bytes a slot, at
-most 70 % full: a million entries take 25 bytes each, where a Python dict takes 102.
+Open addressing with linear probing. Removal shifts later entries back, so that updates leave no tombstones. A slot
+takes 12 bytes and at most 70 % of the slots are used: a million entries take 25 bytes each, a Python dict takes 102.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _S1, _S2, _S3 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 class IntMapArrays(NamedTuple):
-    """A row is a slot; a slot is empty where its value is ABSENT."""
+    """One slot a row. A slot with the value ABSENT is empty."""
 
     keys: np.ndarray  # int64[capacity], capacity a power of two
     values: np.ndarray  # int32[capacity]
 
 
 class IntMap:
-    """int64 -> int32, in batches."""
+    """A hash table that reads and changes many keys at a time."""
 
     def __init__(self, capacity: int = _SMALLEST) -> None:
         self.arrays = _empty(capacity)
@@ -41,25 +41,25 @@ class IntMap:
         return made
 
     def get(self, keys: np.ndarray) -> np.ndarray:
-        """The value of each key, ABSENT where there is none."""
+        """The value of each key, or ABSENT."""
         out = np.empty(len(keys), np.int32)
         get_all(self.arrays, keys, out)
         return out
 
     def put(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Set each key's value; of equal keys in one call the last wins."""
+        """Set the value of each key. If a key occurs twice in one call, the last value wins."""
         self.reserve(self.size + len(keys))
         self.size += put_all(self.arrays, keys, values)
 
     def remove(self, keys: np.ndarray) -> None:
-        """Forget these keys; an unknown one is no error. Memory is given back once under an eighth is in use."""
+        """Remove these keys; an unknown key is ignored. The table shrinks once less than an eighth of it is used."""
         self.size -= remove_all(self.arrays, keys)
         capacity = len(self.arrays.keys)
         if capacity > _SMALLEST and self.size < capacity // 8:
             self._resize(capacity_for(self.size))
 
     def reserve(self, size: int) -> None:
-        """Make room for `size` keys in all."""
+        """Make room for `size` keys in total."""
         if size * 10 > len(self.arrays.keys) * 7:
             self._resize(capacity_for(size + size // 4))
 
@@ -74,7 +74,7 @@ class IntMap:
 
 
 def capacity_for(size: int) -> int:
-    """The power of two that holds `size` keys at most 70 % full."""
+    """The smallest power of two of which `size` keys fill at most 70 %."""
     return max(_SMALLEST, 1 << int(np.ceil(np.log2(max(1, size) / 0.7))))
 
 
@@ -84,7 +84,7 @@ def _empty(capacity: int) -> IntMapArrays:
 
 @kernel
 def home_slot(key, mask):
-    """Where a key would like to live. The mixer spreads ids in arithmetic progression too."""
+    """The slot where the search for a key begins. The mixer also spreads ids in arithmetic progression."""
     mixed = np.uint64(key)
     mixed = (mixed ^ (mixed >> _S1)) * _C1
     mixed = (mixed ^ (mixed >> _S2)) * _C2
@@ -92,13 +92,30 @@ def home_slot(key, mask):
 
 
 @kernel
-def find_slot(table, key):
-    """The slot that holds `key`, or else the empty slot where it would go."""
-    mask = len(table.keys) - 1
+def probe(keys, values, key):
+    """The slot that holds `key`, or the empty slot where it would go. Hot loops pass the arrays, not their tuple."""
+    mask = len(keys) - 1
     slot = home_slot(key, mask)
-    while table.values[slot] != ABSENT and table.keys[slot] != key:
+    while values[slot] != ABSENT and keys[slot] != key:
         slot = (slot + 1) & mask
     return slot
+
+
+@kernel
+def claim_slot(keys, values, key):
+    """(slot, is_new): the slot that holds `key`. A new key takes its slot with value 0. The caller has made room."""
+    slot = probe(keys, values, key)
+    is_new = values[slot] == ABSENT
+    if is_new:
+        keys[slot] = key
+        values[slot] = 0
+    return slot, is_new
+
+
+@kernel
+def find_slot(table, key):
+    """The slot that holds `key`, or the empty slot where it would go."""
+    return probe(table.keys, table.values, key)
 
 
 @kernel
@@ -115,12 +132,10 @@ def get_all(table, keys, out):
 
 @kernel
 def put_one(table, key, value):
-    """Set one key; return 1 if it is new. The caller has made room."""
-    slot = find_slot(table, key)
-    new = 1 if table.values[slot] == ABSENT else 0
-    table.keys[slot] = key
+    """Set one key; return whether it is new. The caller has made room."""
+    slot, is_new = claim_slot(table.keys, table.values, key)
     table.values[slot] = value
-    return new
+    return is_new
 
 
 @kernel
@@ -133,7 +148,7 @@ def put_all(table, keys, values):
 
 @kernel
 def remove_one(table, key):
-    """Forget one key and close the gap behind it; return 1 if it was there."""
+    """Remove one key and close the gap behind it; return 1 if the key was there."""
     mask = len(table.keys) - 1
     gap = find_slot(table, key)
     if table.values[gap] == ABSENT:
@@ -141,7 +156,7 @@ def remove_one(table, key):
     slot = (gap + 1) & mask
     while table.values[slot] != ABSENT:
         home = home_slot(table.keys[slot], mask)
-        # An entry may move back into the gap only if the gap lies on its way from home.
+        # An entry may move back into the gap only if the gap lies between its home slot and its slot.
         if ((slot - home) & mask) >= ((slot - gap) & mask):
             table.keys[gap] = table.keys[slot]
             table.values[gap] = table.values[slot]
@@ -153,17 +168,15 @@ def remove_one(table, key):
 
 @kernel
 def count_up(table, key):
-    """One more of a key that is counted; return 1 if it is the first. The caller has made room."""
-    slot = find_slot(table, key)
-    new = 1 if table.values[slot] == ABSENT else 0
-    table.keys[slot] = key
-    table.values[slot] = 1 if new else table.values[slot] + 1
-    return new
+    """Add 1 to the value of a key; return whether the key is new. The caller has made room."""
+    slot, is_new = claim_slot(table.keys, table.values, key)
+    table.values[slot] += 1
+    return is_new
 
 
 @kernel
 def count_down(table, key):
-    """One less of a key that is counted, which is forgotten with the last; return 1 if that was it."""
+    """Subtract 1 from the value of a key, and remove the key at 0; return 1 if it was removed."""
     slot = find_slot(table, key)
     if table.values[slot] > 1:
         table.values[slot] -= 1

@@ -1,7 +1,7 @@
-"""The only import of Numba, and the house's flags.
+"""The kernel decorators, and the only import of Numba.
 
-`@kernel` compiles on first call and caches on disk. Every kernel also runs as plain Python (NUMBA_DISABLE_JIT=1), where
-unsigned arithmetic that is meant to wrap would warn: there it runs with that warning off.
+A kernel is compiled at its first call and cached on disk. Every kernel also runs as plain Python (NUMBA_DISABLE_JIT=1),
+without NumPy's warnings about unsigned arithmetic that wraps on purpose.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile `function` with the house's flags.
+    """Compile `function` with the flags of this project.
 
-    nogil: batches run on threads. error_model numpy: division gives inf and NaN, as the same line does in plain
-    Python on arrays, and needs no branch. fastmath stays off: geometry leans on NaN and inf.
+    nogil: batches run on threads. error_model numpy: division gives inf and NaN, as it does for arrays in plain Python,
+    and needs no branch. fastmath stays off: geometry relies on NaN and inf.
     """
     if JIT_DISABLED:
         return _plain(function)
@@ -37,18 +37,18 @@ def kernel(function: F) -> F:
 
 
 def inline_kernel(function: F) -> F:
-    """A kernel that is pasted into its callers: for predicates of a few operations in a hot loop."""
+    """A kernel that is inlined into its callers: for predicates of a few operations in a hot loop."""
     if JIT_DISABLED:
         return _plain(function)
     return _compiled(function, inline="always")
 
 
 def lean_kernel(function: F) -> F:
-    """A kernel that makes and returns no array, nor calls one that does: it counts no references to those it is given.
+    """A kernel without reference counting. It must not create or return an array, nor call a kernel that does.
 
-    Counting is an atomic operation for each array of a tuple that is named: some 100 a message in `pyramid`, a quarter
-    of its time in cache. What it returned would be counted down by its caller without ever having been counted up; as
-    plain Python it is checked.
+    Counting takes an atomic operation for each array of each tuple: some 100 a message in `pyramid`, a quarter of its
+    time in cache. The caller would release a returned array that was never counted. In plain Python every call checks
+    that no array is returned.
     """
     if JIT_DISABLED:
         return _plain(_without_arrays(function))
@@ -56,21 +56,21 @@ def lean_kernel(function: F) -> F:
 
 
 def _compiled(function: F, inline: str = "never", **more: Any) -> F:
-    """Numba takes the place of the cache from its settings, once, here: those of the user's own functions stay."""
-    theirs = numba.config.CACHE_LOCATOR_CLASSES
+    """Numba reads the setting of the cache location here, once; the user's own functions keep theirs."""
+    previous = numba.config.CACHE_LOCATOR_CLASSES
     numba.config.CACHE_LOCATOR_CLASSES = f"{KernelLocator.__module__}.{KernelLocator.__qualname__}"
     try:
         return numba.njit(cache=True, nogil=True, error_model="numpy", inline=inline, **more)(function)
     finally:
-        numba.config.CACHE_LOCATOR_CLASSES = theirs
+        numba.config.CACHE_LOCATOR_CLASSES = previous
 
 
 def _without_arrays(function: F) -> F:
     @functools.wraps(function)
     def run(*args: Any) -> Any:
         result = function(*args)
-        given = result if isinstance(result, tuple) else (result,)
-        assert not any(isinstance(each, np.ndarray | tuple) for each in given), f"{function.__name__} returns an array"
+        parts = result if isinstance(result, tuple) else (result,)
+        assert not any(isinstance(part, np.ndarray | tuple) for part in parts), f"{function.__name__} returns an array"
         return result
 
     return cast(F, run)

@@ -1,9 +1,9 @@
-"""Where compiled kernels are kept: one folder for each state of a module.
+"""The cache of compiled kernels: one folder for each state of a module.
 
-Numba keeps a compiled kernel until the kernel's own file changes. But a kernel holds the code of those that it calls,
-and those may live in other files. Hence a folder's name says what its module is made of: its own text and that of all
-modules of ours that it imports, near and far. An edit compiles again what stands on the edited file, and no more; a
-copy of the sources elsewhere (another clone, a Spark worker's) shares what is compiled here.
+Numba keeps a compiled kernel until the kernel's own file changes. But a compiled kernel contains the code of the
+kernels that it calls, which may be in other files. So the name of a folder contains a digest of the text of its module
+and of all our modules that it imports, directly or indirectly. An edit recompiles only what depends on the edited file.
+Other copies of the same sources (another clone, a Spark worker) share the compiled kernels.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
-SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # change what is compiled
-KEPT = 4  # states of a module; an older one is compiled again if it comes back
+SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # they change the compiled code
+KEPT = 4  # states of a module; older states are deleted
 _ROOT = Path(__file__).parents[2]
 _IMPORT = re.compile(r"^[ \t]*(?:from (nearcast[\w.]*) import (\([^)]*\)|.*)|import (nearcast[\w.]*))", re.MULTILINE)
 _DIGITS = 16
 
 
 class KernelLocator:
-    """What Numba asks for the folder of one function (see its NUMBA_CACHE_LOCATOR_CLASSES)."""
+    """Tells Numba the cache folder of one function (Numba's setting NUMBA_CACHE_LOCATOR_CLASSES)."""
 
     def __init__(self, function: Callable[..., Any], file: Path) -> None:
         self._line = function.__code__.co_firstlineno
@@ -35,12 +35,12 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> KernelLocator | None:
-        """None where there is no such file: Numba then says that it cannot keep the function."""
+        """The locator, or None if there is no such file; Numba then reports that it cannot cache the function."""
         return cls(function, Path(file)) if Path(file).exists() else None
 
     def ensure_cache_path(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=self._folder).close()  # may we write there?
+        tempfile.TemporaryFile(dir=self._folder).close()  # raises if the folder is not writable
 
     def get_cache_path(self) -> str:
         return str(self._folder)
@@ -53,14 +53,14 @@ class KernelLocator:
 
 
 def cache_folder() -> Path:
-    """NUMBA_CACHE_DIR, or the user's cache."""
+    """NUMBA_CACHE_DIR, or a folder in the user's cache."""
     user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get(VARIABLE) or user / "nearcast" / "kernels")
 
 
 @functools.cache
 def state_of(file: Path, root: Path = _ROOT) -> str:
-    """The module's name, and a digest of its text, of the text of all that it imports, and of the switches."""
+    """The name of the module, and a digest of its text, of the modules that it imports, and of the switches."""
     digest = hashlib.sha256()
     for each in sorted(_reached(file, root)):
         digest.update(_text_digest(each))
@@ -71,7 +71,7 @@ def state_of(file: Path, root: Path = _ROOT) -> str:
 
 
 def forget_old_states(folder: Path) -> None:
-    """Remove all but the newest states of each module."""
+    """Delete all but the newest states of each module."""
     states: dict[str, list[Path]] = {}
     for path in folder.glob(f"*-{'[0-9a-f]' * _DIGITS}"):
         states.setdefault(path.name[: -_DIGITS - 1], []).append(path)
@@ -82,7 +82,7 @@ def forget_old_states(folder: Path) -> None:
 
 
 def _reached(file: Path, root: Path) -> set[Path]:
-    """This file, and all files of ours that it imports, near and far."""
+    """This file and all our files that it imports, directly or indirectly."""
     found, waiting = {file}, [file]
     while waiting:
         for each in _imports(waiting.pop(), root):
@@ -99,7 +99,7 @@ def _imports(file: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _modules(source: str | None, names: str | None, plain: str | None) -> Iterator[str]:
-    """What an import may name: a module, or modules inside a package."""
+    """The modules that an import statement may refer to: a module, or modules of a package."""
     if plain is not None:
         yield plain
     elif source is not None and names is not None:

@@ -1,4 +1,4 @@
-"""Rows of different length in two arrays: `values`, and `starts` of length n + 1."""
+"""Ragged arrays: n rows of different lengths in two arrays, `values` and `starts` (length n + 1)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nearcast.arrays.jit import kernel
 
 
 def starts_of(counts: np.ndarray) -> np.ndarray:
-    """int64 starts, one longer than `counts`."""
+    """The starts of rows with these lengths: int64, one longer than `counts`."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """The values, sorted, each once. np.unique hashes whole numbers: 0.9 us each, where sorting takes 0.04."""
+    """The distinct values, sorted. np.unique hashes integers, which takes 0.9 us each; sorting takes 0.04."""
     if len(values) < 2 or (values[1:] > values[:-1]).all():
         return values
     ordered = np.sort(values)
@@ -23,7 +23,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
 
 
 def take(values: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The ragged rows `rows`, in that order."""
+    """(values, starts) of these rows, in this order."""
     new_starts = starts_of(starts[rows + 1] - starts[rows])
     out = np.empty(new_starts[-1], values.dtype)
     _take(values, starts, rows, new_starts, out)
@@ -40,7 +40,7 @@ def _take(values, starts, rows, new_starts, out):
 
 
 def sorted_sets(values: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each row sorted, without repeats and without negative values. The input is left alone."""
+    """(values, starts) with each row sorted, without repeats and without negative values. The input is not changed."""
     out = np.empty(len(values), values.dtype)
     new_starts = np.empty(len(starts), np.int64)
     n = _sorted_sets(values, starts, out, new_starts)
@@ -65,8 +65,8 @@ def _sorted_sets(values, starts, out, new_starts):
 
 @kernel
 def sort_in_place(values, first, stop):
-    """Sort values[first:stop]. Insertion sort up to 24: most rows have under 20 terms, where it takes half
-    the time of a library call.
+    """Sort values[first:stop]. Up to 24 values by insertion sort: most rows have fewer than 20 terms, for which it
+    takes half the time of a library call.
     """
     if stop - first > 24:
         values[first:stop] = np.sort(values[first:stop])
@@ -82,7 +82,7 @@ def sort_in_place(values, first, stop):
 
 @kernel
 def drop_repeats(values, first, stop):
-    """Keep one of each run of equals in the sorted values[first:stop]; return the new stop."""
+    """Drop repeated values from the sorted values[first:stop]; return the new stop."""
     n = first
     for k in range(first, stop):
         if k == first or values[k] != values[k - 1]:

@@ -1,7 +1,7 @@
-"""The few vector instructions that kernels use by hand, each with a plain twin.
+"""The few vector instructions that kernels use directly, each with an equivalent in plain Python.
 
-They are written as LLVM vectors of eight words, which LLVM lowers to whatever the machine has: SSE2, AVX2, AVX-512 or
-none. One, the packing of words, has an instruction of its own from AVX2 on.
+They are LLVM operations on vectors of eight words, which LLVM translates for the machine: SSE2, AVX2, AVX-512 or none.
+Only the packing of words uses an instruction of a certain machine, if AVX2 is available.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nearcast.arrays.jit import JIT_DISABLED, intrinsic, ir, kernel, types
 
 WIDTH = 8
 
-# For each byte, the positions of its bits that are set, lowest first, a byte each.
+# For each byte, the positions of its set bits, lowest first, one byte each.
 _POSITIONS = np.array(
     [sum(k << (8 * at) for at, k in enumerate(k for k in range(WIDTH) if byte >> k & 1)) for byte in range(1 << WIDTH)],
     np.uint64,
@@ -22,7 +22,7 @@ _POSITIONS = np.array(
 
 
 def plain_none_above(words: np.ndarray, start: int, limits: int) -> int:
-    """Bit k is set where no byte of words[start + k] is above that of `limits`, for k in 0 .. 7."""
+    """Bit k, for k in 0 .. 7, is set if no byte of words[start + k] is above the same byte of `limits`."""
     bits = 0
     for k in range(WIDTH):
         word = int(words[start + k])
@@ -41,19 +41,21 @@ def plain_count_bits(bits: int) -> int:
 
 
 def plain_store_packed(array: np.ndarray, at: int, words: np.ndarray, first: int, bits: int) -> None:
-    """array[at:] = those of words[first : first + 8] whose bit is set; of the eight places the others are spoilt."""
+    """Write the words of words[first : first + 8] whose bit is set to array[at:]. All of array[at : at + 8] is
+    overwritten.
+    """
     for k in range(WIDTH):
         array[at + k] = words[first + (int(_POSITIONS[bits]) >> (8 * k) & 255)]
 
 
 def plain_store_positions(array: np.ndarray, at: int, bits: int, summand: int) -> None:
-    """array[at:] = summand + the positions of the bits set; of the eight places the others are spoilt."""
+    """Write summand + the position of each set bit to array[at:]. All of array[at : at + 8] is overwritten."""
     for k in range(WIDTH):
         array[at + k] = int(summand) + (int(_POSITIONS[bits]) >> (8 * k) & 255)
 
 
 def plain_prefetch(array: np.ndarray, at: int) -> None:
-    """Ask for the cache line of array[at]; may name a place past the end."""
+    """Prefetch the cache line of array[at]; `at` may be past the end."""
 
 
 if JIT_DISABLED:

@@ -1,58 +1,98 @@
-"""What commands share: progress bars on standard error, results on standard output, as a table or as JSON."""
+"""Output of commands: results on standard output, as a table or as JSON; progress bars and notes on standard error."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 ERRORS = Console(stderr=True)
 BAD_INPUT = 2
 
 
 def show(result: Any, as_json: bool, renderable: Any) -> None:
-    """Print `result` as one JSON document, or `renderable` (text or a rich table) for people."""
+    """Print `result` as one JSON document, or `renderable` (text or a rich table)."""
     if as_json:
         typer.echo(json.dumps(result, default=str))
     else:
         Console().print(renderable)
 
 
+def name_value_grid(lines: Iterable[tuple[str, str]]) -> Table:
+    """Names and values in two columns without a frame."""
+    grid = Table.grid(padding=(0, 2))
+    for name, value in lines:
+        grid.add_row(name, value)
+    return grid
+
+
+def titled_table(title: str, titles: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """A table with a title at its left. Cells are plain text."""
+    table = Table(*titles, title=title, title_justify="left")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Progress]:
-    """A progress display on standard error that leaves nothing behind; none where nobody looks."""
+    """A progress display on standard error, removed at the end; hidden if `quiet` or without a terminal."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=ERRORS, transient=True, disable=quiet or not ERRORS.is_terminal) as shown:
-        yield shown
+    with Progress(*columns, console=ERRORS, transient=True, disable=quiet or not ERRORS.is_terminal) as display:
+        yield display
 
 
 @contextmanager
-def working(shown: Progress, what: str) -> Iterator[None]:
-    """A moving bar for one step whose length nobody knows."""
-    task = shown.add_task(what, total=None)
+def working(display: Progress, what: str) -> Iterator[None]:
+    """A moving bar for a step of unknown length."""
+    task = display.add_task(what, total=None)
     try:
         yield
     finally:
-        shown.remove_task(task)
+        display.remove_task(task)
+
+
+@contextmanager
+def counted_steps(total: int, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A progress bar over `total` steps. Call the function with the name of each step when the step begins."""
+    with progress(quiet) as display:
+        task = display.add_task("starting", total=total)
+        display.advance(task, -1)  # a step is done when the next one begins
+        yield lambda step: display.update(task, advance=1, description=step)
 
 
 def note(text: str) -> None:
-    """A line beside the result: on standard error, so that the result stays clean."""
+    """Print a line on standard error, so that standard output contains the result alone."""
     ERRORS.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def fail(reason: str) -> typer.Exit:
-    """One clear line on standard error; raise what is returned."""
+    """Print the reason on one line of standard error; return the exception to raise."""
     ERRORS.print(f"error: {one_line(reason)}", style="red", markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(BAD_INPUT)
 
 
 def one_line(text: str) -> str:
-    """The text on one line; a line that only points upwards with ^ says nothing there, and goes."""
+    """The text on one line. Lines that only point upwards with ^ are left out."""
     lines = [line.strip() for line in text.splitlines()]
     return ": ".join(line for line in lines if line.strip("^"))
+
+
+def write_page(file: Path, content: str, as_json: bool) -> None:
+    """Write a text file unless it already has this content, and show whether it was written."""
+    from nearcast.arrays.bundle import write_whole
+
+    changed = not (file.is_file() and file.read_bytes() == content.encode())
+    if changed:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, content.encode())
+    text = Text(f"{file} {'written' if changed else 'is up to date'}")
+    show({"file": str(file), "changed": changed}, as_json, text)

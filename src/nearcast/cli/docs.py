@@ -1,4 +1,4 @@
-"""`nearcast docs`: the page docs/command-line.md, made from the commands themselves."""
+"""`nearcast docs`: the page docs/command-line.md, generated from the help texts of the commands."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
-from nearcast.cli.console import show
-from nearcast.cli.methods import write_if_changed
+from nearcast.cli.console import write_page
+from nearcast.cli.options import Json
 
 WIDTH = 100
 _TOP = """# Command line
 
-Made by `nearcast docs --out docs/command-line.md` from the commands themselves; do not edit.
+`nearcast docs --out docs/command-line.md` generates this page from the help texts; do not edit it.
 
-Results go to standard output, as a table or, with `--json`, as one JSON document. Progress bars and notes go
-to standard error, bars only where it is a terminal. Exit codes:
+Results go to standard output, as a table or, with `--json`, as one JSON document. Notes and progress bars go to
+standard error; bars only if it is a terminal. Exit codes:
 
 | code | meaning |
 |---|---|
-| 0 | done |
-| 1 | a check failed (`nearcast methods --check`), or the reader of the output has gone |
-| 2 | bad input: one line on standard error says which file, row, column and why |
+| 0 | success |
+| 1 | a check failed (`nearcast methods --check`), or the reader of the output has closed it |
+| 2 | bad input: one line on standard error names the file, the row, the column and the reason |
 | 130 | interrupted |
 
-Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`); the last two may be read gzipped.
+Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`). CSV and JSON Lines may be gzipped when read.
 """
 
 
 def docs(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/command-line.md"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the page about the command line.
 
@@ -41,23 +40,16 @@ def docs(
     Example:
       nearcast docs --out docs/command-line.md
     """
-    changed = write_if_changed(out, page())
-    show(
-        {"file": str(out), "changed": changed},
-        as_json,
-        Text(f"{out} {'written' if changed else 'is up to date'}"),
-    )
+    write_page(out, page(), as_json)
 
 
 def page() -> str:
-    parts = [_TOP]
-    for path, text in helps():
-        parts.append(f"## {path}\n\n```text\n{text}\n```\n")
-    return "\n".join(parts)
+    """The content of the page."""
+    return "\n".join([_TOP, *(f"## {path}\n\n```text\n{text}\n```\n" for path, text in helps())])
 
 
 def helps() -> Iterator[tuple[str, str]]:
-    """Every command that people see, with its help, always 100 columns wide."""
+    """Every visible command with its help text, always 100 columns wide."""
     from nearcast.cli.main import app
 
     yield from _helps_of(typer.main.get_command(app), "nearcast", None)

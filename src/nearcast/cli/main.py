@@ -1,4 +1,7 @@
-"""The command `nearcast`. One file per command; what takes long to import is imported inside the command."""
+"""The command `nearcast`: registers all commands, and turns errors into one line and an exit code.
+
+Each command has a file of its own. Commands import slow modules in their functions, so that `nearcast --help` is quick.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from nearcast import __version__
-from nearcast.cli.bench import commands as bench
 from nearcast.cli.bench.paper import bench_paper
+from nearcast.cli.bench.results import costs, report, sweeps
+from nearcast.cli.bench.run import bench_run
 from nearcast.cli.bench.spark import bench_spark
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
@@ -17,16 +21,19 @@ from nearcast.cli.docs import docs
 from nearcast.cli.generate import generate
 from nearcast.cli.match import match
 from nearcast.cli.methods import methods
-from nearcast.cli.pipeline import commands as pipeline
+from nearcast.cli.pipeline import steps
+from nearcast.cli.pipeline.run import pipeline_run
+from nearcast.cli.pipeline.size import size
+from nearcast.cli.pipeline.stream import stream
 from nearcast.cli.warmup import warmup
 from nearcast.errors import NearcastError
 
 INTERRUPTED = 130
-"""What shells expect of a program that Ctrl-C ended."""
+"""The exit code that shells expect of a program that Ctrl-C ended."""
 
 
 class Commands(TyperGroup):
-    """All commands: an error meant for people becomes one line and exit code 2, never a traceback."""
+    """The commands. A NearcastError or OSError becomes one line and exit code 2, never a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -37,31 +44,50 @@ class Commands(TyperGroup):
             note("interrupted")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            raise  # the reader of our output has gone, as in `| head`: Typer ends quietly with exit code 1
+            raise  # the reader of our output has closed it, as in `| head`: Typer ends quietly with exit code 1
         except OSError as error:
-            raise fail(_told(error)) from None
+            raise fail(_format_os_error(error)) from None
 
 
-def _told(error: OSError) -> str:
-    """`file: reason` without the error number; the text as it is where there is no file."""
+def _format_os_error(error: OSError) -> str:
+    """`file: reason` without the error number; the whole text if the error names no file."""
     return f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
 
 
-app = typer.Typer(
+def _group(commands: dict[str, Any], **options: Any) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, **options)
+    for name, command in commands.items():
+        group.command(name)(command)
+    return group
+
+
+app = _group(
+    {"match": match, "methods": methods, "generate": generate},
     cls=Commands,
-    no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command()(match)
-app.command()(methods)
-app.command()(generate)
-app.add_typer(pipeline.app, name="pipeline")
-bench.app.command("paper")(bench_paper)
-bench.app.command("spark")(bench_spark)
-app.add_typer(bench.app, name="bench")
+_pipeline = {
+    "ingest": steps.ingest,
+    "vocabulary": steps.vocabulary,
+    "build": steps.build,
+    "match": steps.match,
+    "stream": stream,
+    "run": pipeline_run,
+    "size": size,
+}
+_bench = {
+    "run": bench_run,
+    "report": report,
+    "costs": costs,
+    "sweeps": sweeps,
+    "paper": bench_paper,
+    "spark": bench_spark,
+}
+app.add_typer(
+    _group(_pipeline, name="pipeline", help="Go from raw files to matches on Spark: one machine or a cluster.")
+)
+app.add_typer(_group(_bench, name="bench", help="Measure methods side by side, and check that they agree."))
 app.command()(demo)
 app.command()(warmup)
 app.command(hidden=True)(docs)
@@ -80,7 +106,7 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Find every subscription that a geo-tagged message concerns.
+    """Find every subscription that a geo-tagged message matches.
 
     \b
     Example:
@@ -89,5 +115,5 @@ def options(
 
 
 def main() -> None:
-    """The console script."""
+    """The entry point of the command."""
     app(prog_name="nearcast")

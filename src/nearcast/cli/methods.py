@@ -1,20 +1,27 @@
-"""`nearcast methods`: what there is, and whether a method keeps its promises."""
+"""`nearcast methods`: list the methods, or run the shipped checks on one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from nearcast.cli.console import progress, show
+from nearcast.cli.console import progress, show, write_page
+from nearcast.cli.options import Json
+
+if TYPE_CHECKING:
+    from nearcast.matching.checks import CheckRun
 
 FAILED = 1
 
 
 class Outcome(NamedTuple):
+    kind: str
+    """The outcome of one check."""
+
     check: str
     passed: bool
     reason: str | None  # why it failed, or the known gap that excuses it
@@ -26,11 +33,11 @@ def methods(
         typer.Option(metavar="NAME", help="Run the shipped checks on this method."),
     ] = None,
     markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the table as a Markdown page, if it changed.")
+        Path | None, typer.Option(metavar="FILE", help="Write the table as a Markdown page unless it is up to date.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """List the methods, or check one.
+    """List the methods, or run the checks on one method.
 
     \b
     Example:
@@ -40,7 +47,9 @@ def methods(
     if check is not None:
         _check(check, as_json)
     elif markdown is not None:
-        _write_markdown(markdown, as_json)
+        from nearcast.engine.catalogue import methods_markdown
+
+        write_page(markdown, methods_markdown(), as_json)
     else:
         _list(as_json)
 
@@ -55,35 +64,12 @@ def _list(as_json: bool) -> None:
     show([info._asdict() for info in known()], as_json, table)
 
 
-def _write_markdown(file: Path, as_json: bool) -> None:
-    from nearcast.engine.catalogue import methods_markdown
-
-    changed = write_if_changed(file, methods_markdown())
-    show(
-        {"file": str(file), "changed": changed},
-        as_json,
-        Text(f"{file} {'written' if changed else 'is up to date'}"),
-    )
-
-
-def write_if_changed(file: Path, content: str) -> bool:
-    """Write a text file whole; leave it, and its time, alone where it already says the same."""
-    from nearcast.arrays.bundle import write_whole
-
-    wanted = content.encode()
-    if file.is_file() and file.read_bytes() == wanted:
-        return False
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(file, wanted)
-    return True
-
-
 def _check(name: str, as_json: bool) -> None:
     outcomes = _outcomes(name, as_json)
-    table = Table("check", "", "why")
+    table = Table("kind", "check", "", "why")
     for outcome in outcomes:
         verdict = Text("passed", "green") if outcome.passed else Text("FAILED", "bold red")
-        table.add_row(sentence(outcome.check), verdict, Text(outcome.reason or ""))
+        table.add_row(outcome.kind, sentence(outcome.check), verdict, Text(outcome.reason or ""))
     show([outcome._asdict() for outcome in outcomes], as_json, table)
     if not all(outcome.passed for outcome in outcomes):
         raise typer.Exit(FAILED)
@@ -91,27 +77,28 @@ def _check(name: str, as_json: bool) -> None:
 
 def _outcomes(name: str, quiet: bool) -> list[Outcome]:
     from nearcast.engine.catalogue import methods as known
-    from nearcast.matching.checks import checks_of, gaps_of
+    from nearcast.matching.checks import checks_of
 
-    known()  # registers the methods of other packages too
-    checks, gaps = checks_of(name), gaps_of(name)
+    known()  # also registers the methods of other packages
+    checks = checks_of(name)
     outcomes = []
     with progress(quiet) as shown:
         task = shown.add_task("checking", total=len(checks))
-        for check, run in checks.items():
-            shown.update(task, description=sentence(check))
-            outcomes.append(_judged(check, run(), gaps.get(check)))
+        for each in checks:
+            shown.update(task, description=sentence(each.check))
+            outcomes.append(_outcome(each, each.run()))
             shown.advance(task)
     return outcomes
 
 
-def _judged(check: str, failure: str | None, gap: str | None) -> Outcome:
-    """A known gap must fail: one that passes is a stale excuse."""
+def _outcome(run: CheckRun, failure: str | None) -> Outcome:
+    """The outcome of a check. A known gap must fail; a known gap that passes is out of date."""
+    kind, check, gap = run.kind, run.check, run.known_gap
     if gap is None:
-        return Outcome(check, failure is None, failure)
+        return Outcome(kind, check, failure is None, failure)
     if failure is None:
-        return Outcome(check, False, f"it passes now: take it out of known_gaps ('{gap}')")
-    return Outcome(check, True, f"known gap: {gap}")
+        return Outcome(kind, check, False, f"the check passes now: remove it from known_gaps ('{gap}')")
+    return Outcome(kind, check, True, f"known gap: {gap}")
 
 
 def sentence(check: str) -> str:

@@ -1,4 +1,4 @@
-"""Processes that compile side by side: each takes the next part when it is done with one."""
+"""Worker processes that compile kernels in parallel: each takes the next part when it has finished one."""
 
 from __future__ import annotations
 
@@ -25,44 +25,45 @@ LONGEST = (
     "iq-tree",
     "pipeline",
 )
-"""By seconds in an empty cache, 150 to 20, but for what others need, which comes first. The rest takes 17 or less."""
+"""The parts that take 150 to 20 seconds with an empty cache, longest first; the part that others need is the first of
+all. The other parts take 17 seconds or less."""
 
 
 class WarmUpFailed(NearcastError):
-    """A part could not be compiled, or a process that compiled ended early."""
+    """A part could not be compiled, or a worker process ended early."""
 
 
-def number_of_processes(asked: int | None) -> int:
-    """As asked, else the cores that this process may use; one where processes cannot take turns at a kernel."""
+def number_of_processes(wanted: int | None) -> int:
+    """The wanted number, or one per usable core; 1 on systems where processes cannot take turns at a kernel."""
     from nearcast.arrays.compile_turns import can_take_turns
 
     if not can_take_turns():
         return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return asked or cores or 1
+    return wanted or cores or 1
 
 
 def longest_first(parts: Sequence[str]) -> list[str]:
-    """The order for several processes: none should begin a long part when the others are done. `auto` tries the
-    others, and comes last: by then they are compiled.
+    """The order for several processes: no process should begin a long part when the others are done. `auto` uses the
+    kernels of other methods and comes last, when those are compiled.
     """
     place = {part: k for k, part in enumerate(LONGEST)}
     return sorted(parts, key=lambda part: (part == "auto", place.get(part, len(place))))
 
 
 def warm_here(parts: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """Part by part in this process: its name and how many seconds it took."""
+    """Compile part by part in this process; yield (part, seconds)."""
     for part in parts:
         yield part, _warm(part)
 
 
 def warm_in_processes(parts: Sequence[str], processes: int) -> Generator[tuple[str, float], None, None]:
-    """The same, in so many processes, in the order in which parts are done. They end with the iteration."""
+    """Compile in several processes; yield (part, seconds) when a part is done. The processes end with the iteration."""
     waiting = deque(parts)
-    team: list[_Worker] = []
+    workers: list[_Worker] = []
     try:
-        team += (_Worker() for _ in range(min(processes, len(parts))))
-        busy: dict[Any, _Worker] = {worker.pipe: worker for worker in team if worker.take(waiting)}
+        workers += (_Worker() for _ in range(min(processes, len(parts))))
+        busy: dict[Any, _Worker] = {worker.pipe: worker for worker in workers if worker.take(waiting)}
         while busy:
             for pipe in wait(list(busy)):
                 worker = busy.pop(pipe)
@@ -70,7 +71,7 @@ def warm_in_processes(parts: Sequence[str], processes: int) -> Generator[tuple[s
                 if worker.take(waiting):
                     busy[worker.pipe] = worker
     finally:
-        for worker in team:
+        for worker in workers:
             worker.end()
 
 
@@ -80,16 +81,16 @@ class _Worker:
         self.part = ""
         self.pipe, theirs = start.Pipe()
         self._process = start.Process(target=_work, args=(theirs,), daemon=True)
-        with _interrupts_later():
+        with _interrupts_blocked():
             self._process.start()
-        theirs.close()  # so that its end is seen here
+        theirs.close()  # so that the end of the process is noticed here
 
     def take(self, waiting: deque[str]) -> bool:
-        """Begin the next part, if there is one."""
+        """Begin the next waiting part; return whether there was one."""
         if not waiting:
             return False
         self.part = waiting.popleft()
-        with suppress(OSError):  # it has ended: `result` tells
+        with suppress(OSError):  # the process has ended: `result` raises
             self.pipe.send(self.part)
         return True
 
@@ -105,16 +106,17 @@ class _Worker:
         return float(seconds)
 
     def end(self) -> None:
-        """At once: what is half compiled is not in the cache."""
+        """Terminate the process at once. A kernel that is half compiled is not in the cache."""
         self._process.terminate()
         self._process.join()
         self.pipe.close()
 
 
 @contextmanager
-def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits until the end of the block here, and for ever in a process that is started in it: it reaches all
-    processes of a terminal, and whoever started the others ends them.
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C until the end of the block, and for ever in a process that is started inside.
+
+    A terminal sends Ctrl-C to all processes; the process that started the others ends them.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -123,20 +125,20 @@ def _interrupts_later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _work(orders: Connection) -> None:
-    """What a process does until there is nobody to ask any more."""
+def _work(parts: Connection) -> None:
+    """The loop of a worker process: compile each received part until the other end closes the pipe."""
     from nearcast.arrays.compile_turns import take_turns
 
     take_turns()
     while True:
         try:
-            part = orders.recv()
+            part = parts.recv()
         except EOFError:
             return
         try:
-            orders.send((_warm(part), None))
+            parts.send((_warm(part), None))
         except Exception as error:
-            orders.send((0.0, f"{type(error).__name__}: {error}"))
+            parts.send((0.0, f"{type(error).__name__}: {error}"))
 
 
 def _warm(part: str) -> float:

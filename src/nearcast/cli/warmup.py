@@ -1,4 +1,4 @@
-"""`nearcast warmup`: compile everything now, so that nothing waits later."""
+"""`nearcast warmup`: compile all kernels in advance."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ import typer
 from rich.table import Table
 
 from nearcast.cli.console import progress, show
+from nearcast.cli.options import Json
 
 
 def warmup(
-    methods: Annotated[str | None, typer.Option(metavar="NAME,...", help="Only these. [default: all]")] = None,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="How many compile side by side. [default: one for each core]")
+    methods: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Compile only these methods. [default: all]")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compile in parallel. [default: one per core]")
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Compile every kernel into the cache on disk, each of them once.
+    """Compile every kernel into the cache on disk.
 
-    Run it before many processes start at once: each of them would compile the same. NUMBA_CACHE_DIR says
-    where the cache is.
+    Run this before you start many processes: each of them would otherwise compile the same kernels. The variable
+    NUMBA_CACHE_DIR sets the folder of the cache.
 
     \b
     Example:
@@ -30,16 +33,16 @@ def warmup(
     """
     names = [name.strip() for name in methods.split(",")] if methods is not None else None
     start = time.perf_counter()
-    seconds = warmed(names, as_json, processes)
+    seconds = warm_kernels(names, as_json, processes)
     table = Table("part", "seconds")
     for name, taken in seconds.items():
         table.add_row(name, f"{taken:.1f}")
-    table.add_row("by the clock", f"{time.perf_counter() - start:.1f}")
+    table.add_row("elapsed", f"{time.perf_counter() - start:.1f}")
     show(seconds, as_json, table)
 
 
-def warmed(names: list[str] | None, quiet: bool, processes: int | None = None) -> dict[str, float]:
-    """Warm up with a progress bar: seconds by part."""
+def warm_kernels(names: list[str] | None, quiet: bool, processes: int | None = None) -> dict[str, float]:
+    """Compile the kernels of the named methods, or all, with a progress bar; return the seconds by part."""
     from nearcast.arrays.kernel_cache import cache_folder, forget_old_states
     from nearcast.cli.warm_workers import longest_first, number_of_processes, warm_here, warm_in_processes
     from nearcast.engine.warm_up import parts_of
@@ -49,10 +52,10 @@ def warmed(names: list[str] | None, quiet: bool, processes: int | None = None) -
     n = number_of_processes(processes)
     done = warm_here(parts) if n == 1 else warm_in_processes(longest_first(parts), n)
     seconds = dict.fromkeys(parts, 0.0)
-    with progress(quiet) as shown:
-        task = shown.add_task("compiling (only the first time)", total=len(parts))
+    with progress(quiet) as display:
+        task = display.add_task("compiling (only the first time)", total=len(parts))
         for part, taken in done:
             seconds[part] = taken
-            shown.advance(task)
+            display.advance(task)
     forget_old_states(cache_folder())
     return seconds

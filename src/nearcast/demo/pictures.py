@@ -1,4 +1,4 @@
-"""The demo's pictures, as PNGs. Imports matplotlib: import this module only where pictures are made."""
+"""The demo's pictures as PNGs. This module imports matplotlib, so import it only to draw."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
-from nearcast.demo.demo_subscriptions import KM_PER_DEGREE, LON_PER_LAT, WISHES
+from nearcast.demo.demo_subscriptions import DEMO_SUBSCRIPTIONS, KM_PER_DEGREE, LON_PER_LAT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HOURS_WEST = 7  # Calgary's winter time; one zone for the whole year, and said so
+HOURS_WEST = 7  # Calgary's winter time, used for the whole year; the caption says so
 _INK, _DOT, _BAR = "#222222", "#5b7c99", "#2a6f97"
 _COLOURS = ("#d1495b", "#edae49", "#00798c", "#6a4c93", "#2e933c", "#8d6a4f", "#e07a5f", "#3d5a80")
 
 
-def pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
-    """By caption."""
+def draw_pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
+    """All pictures, by caption."""
     return {
         "Every dot is a message; outlines are the regions of subscriptions written by hand.": _map(messages),
         f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(
             messages, matches
         ),
-        "How many messages hold each word: a few words are in most of them, most words in a few.": _words(messages),
+        "Number of messages with each word: a few words occur in most messages, most words in few.": _words(messages),
     }
 
 
@@ -58,16 +58,16 @@ def _map(messages: pa.Table) -> bytes:
 
 
 def _outlines() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Name and outline of each wish that is bound to a place."""
-    for wish in WISHES:
-        if wish.region.startswith("circle"):
-            x, y, km = (float(part.removesuffix("km")) for part in wish.region[len("circle(") : -1].split(","))
+    """Name and outline of each subscription with a region."""
+    for each in DEMO_SUBSCRIPTIONS:
+        if each.region.startswith("circle"):
+            x, y, km = (float(part.removesuffix("km")) for part in each.region[len("circle(") : -1].split(","))
             angles = np.linspace(0, 2 * np.pi, 200)
             radius = km / KM_PER_DEGREE
-            yield wish.name, x + radius * LON_PER_LAT * np.cos(angles), y + radius * np.sin(angles)
-        elif wish.region.startswith("{"):
-            ring = np.array(json.loads(wish.region)["coordinates"][0])
-            yield wish.name, ring[:, 0], ring[:, 1]
+            yield each.name, x + radius * LON_PER_LAT * np.cos(angles), y + radius * np.sin(angles)
+        elif each.region.startswith("{"):
+            ring = np.array(json.loads(each.region)["coordinates"][0])
+            yield each.name, ring[:, 0], ring[:, 1]
 
 
 def _scale_bar(axes: Any, km: float = 5.0) -> None:
@@ -108,20 +108,20 @@ def _times(messages: pa.Table, matches: pa.Table) -> bytes:
 
 
 def _words(messages: pa.Table) -> bytes:
-    """Document frequencies by rank, both logarithmic: Zipf's law is a straight line."""
+    """Number of messages with a word by the rank of the word. On two logarithmic axes Zipf's law is a straight line."""
     names, counts = _frequencies(messages)
     ranks = np.arange(1, len(counts) + 1)
     figure = Figure(figsize=(8, 4.6), layout="constrained")
     axes = figure.add_subplot()
     axes.loglog(ranks, counts, ".", markersize=4, color=_BAR)
     for rank in (1, 4, 16, 64, 256):
-        spelt = next((k for k in range(rank, len(names)) if names[k - 1].isalpha()), None)  # not a house number
+        spelt = next((k for k in range(rank, len(names)) if names[k - 1].isalpha()), None)  # skips house numbers
         if spelt is not None:
             at = (spelt, counts[spelt - 1])
             axes.annotate(names[spelt - 1], at, (6, 6), textcoords="offset points", color=_INK)
     axes.set_title(f"{len(counts):,} different words")
     axes.set_xlabel("rank of the word")
-    axes.set_ylabel("messages that hold it")
+    axes.set_ylabel("messages that contain it")
     _plain(axes)
     return _png(figure)
 
@@ -141,5 +141,5 @@ def _frequencies(messages: pa.Table) -> tuple[list[str], np.ndarray]:
 
 
 def _plain(axes: Any) -> None:
-    """Without the frame's upper and right side."""
+    """Hide the upper and the right side of the frame."""
     axes.spines[["top", "right"]].set_visible(False)

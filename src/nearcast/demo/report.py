@@ -1,38 +1,45 @@
-"""The demo's report: one HTML file that needs nothing else."""
+"""The demo's report: one HTML file that needs no other file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from nearcast.cli.demo import counts_of, shown_expression, told_names
-from nearcast.demo.demo_subscriptions import LICENCE, WISHES
+from nearcast.arrays.bundle import write_whole
+from nearcast.demo.demo_subscriptions import LICENCE
+from nearcast.demo.result import DELIVERY_TITLES, SUBSCRIPTION_TITLES, DemoResult, delivery_rows, subscription_rows
 from nearcast.ingest.reports.page import html_figure, html_page, html_table
-from nearcast.ingest.reports.table_report import report_html as statistics_html
-
-if TYPE_CHECKING:
-    from nearcast.cli.demo import Delivery, Demo
+from nearcast.ingest.reports.table_report import report_html
 
 _TITLE = "nearcast demo"
 
 
-def report_html(done: Demo, deliveries: list[Delivery], pictures: dict[str, bytes]) -> str:
-    """The page; pictures are PNGs by caption. What Spark counted follows, where it ran."""
-    parts = [*_parts(done, deliveries), *(html_figure(caption, png) for caption, png in pictures.items())]
-    parts.append(f"<footer><p>{escape(LICENCE)}</p></footer>")
-    return html_page(_TITLE, parts) if done.statistics is None else statistics_html(done.statistics, _TITLE, parts)
-
-
-def _parts(done: Demo, deliveries: list[Delivery]) -> list[str]:
-    counts = counts_of(done)
-    wishes = [(wish.name, shown_expression(wish), wish.where, counts[wish.id]) for wish in WISHES]
-    examples = [(delivery.time, delivery.text, told_names(delivery)) for delivery in deliveries]
-    return [
-        "<p>Traffic messages of Calgary, 2024, each delivered to the subscriptions that it concerns.</p>",
-        html_table((), done.lines),
+def write_report(result: DemoResult, file: Path, note: Callable[[str], None]) -> None:
+    """Write the report. `note` is called with a line of text if the report has no pictures."""
+    pictures = _draw_pictures(result, note)
+    parts = [
+        "<p>Traffic messages of Calgary, 2024, each delivered to the subscriptions that it matches.</p>",
+        html_table((), result.lines),
         "<h2>Who got what</h2>",
-        html_table(("who", "what", "where", "deliveries"), wishes),
+        html_table(SUBSCRIPTION_TITLES, subscription_rows(result)),
         "<h2>Some deliveries</h2>",
-        html_table(("when (UTC)", "message", "delivered to"), examples),
+        html_table(DELIVERY_TITLES, delivery_rows(result)),
         "<h2>Pictures</h2>",
+        *(html_figure(caption, png) for caption, png in pictures.items()),
+        f"<footer><p>{escape(LICENCE)}</p></footer>",
     ]
+    html = html_page(_TITLE, parts) if result.statistics is None else report_html(result.statistics, _TITLE, parts)
+    write_whole(file, html.encode())
+
+
+def _draw_pictures(result: DemoResult, note: Callable[[str], None]) -> dict[str, bytes]:
+    """The pictures as PNGs by caption; none, with a note, if matplotlib is not installed."""
+    try:
+        from nearcast.demo.pictures import draw_pictures
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        note("the report has no pictures: they need matplotlib; install it with pip install 'nearcast[pictures]'")
+        return {}
+    return draw_pictures(result.messages, result.matches)

@@ -1,1 +1,1 @@
-"""One process of publish/subscribe: tables or text in, matches out. No files or sockets of its own but the index's."""
+"""Publish/subscribe in one process: tables or text in, matches out."""

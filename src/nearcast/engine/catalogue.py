@@ -1,4 +1,4 @@
-"""Every method at a glance, read from the classes and the headers of their modules."""
+"""The catalogue of methods, from their classes and the headers of their modules."""
 
 from __future__ import annotations
 

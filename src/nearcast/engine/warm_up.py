@@ -1,7 +1,7 @@
-"""Compile every kernel now, by doing a little of everything, with the types that real work has.
+"""Compiles every kernel, with the argument types of real work.
 
-Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together
-would each compile the same: whoever starts many (a server, Spark, a test run) warms up once before.
+Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together would each
+compile the same kernels, so servers, Spark and test runs warm up once before they start processes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
-from nearcast.engine.index import build_index, open_index
+from nearcast.engine.index import Index, build_index, open_index
 from nearcast.matching.method import find_method, kinds_of
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -33,13 +33,13 @@ UNIT = (0.0, 0.0, 1.0, 1.0)
 
 
 def parts_of(names: Sequence[str] | None = None) -> list[str]:
-    """What `warm_up` goes through: the common part, then the methods named, or all."""
+    """The parts of `warm_up`: the common part, then the methods named, or all."""
     known = [info.name for info in methods()]
     return [COMMON, *(find_method("match", name).name for name in (names or known))]
 
 
 def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
-    """Compile part by part, and say after each how many seconds it took."""
+    """Compile part by part. Yields each part and its seconds."""
     for part in parts_of(names):
         start = time.perf_counter()
         warm_part(part)
@@ -47,7 +47,7 @@ def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
 
 
 def warm_part(part: str) -> None:
-    """One of `parts_of`."""
+    """Compile one of `parts_of`."""
     if part == COMMON:
         _warm_text()
         _warm_engine()
@@ -93,26 +93,17 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
     rng = np.random.default_rng(1)
     points, ranges = _messages(rng, 0.0), _messages(rng, 0.3)
     index = build_index(_boxes(rng, 0, N_ROWS // 5), name, space=space)
-    index.insert(_boxes(rng, 0, N_ROWS))  # replaces, and grows enough to be built anew
+    index.insert(_boxes(rng, 0, N_ROWS))  # replaces, and grows enough for a rebuild
     index.insert(_boxes(rng, N_ROWS, 50))
     index.insert(_expressions(space is not None))
     for messages in (points, ranges):
         index.match(messages)
-        index.match(messages, threads=2)
-    index.match_one(["w0", "w1"], 0.5, 0.5)
     row = {"id": 2, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}
-    plain = build_index([row, row | {"id": 1}], name, space=space)  # ids that fall are put in order
-    plain.match_one(["w0", "w1"], 0.5, 0.5)  # where all rows are plain it takes a shorter way
+    plain = build_index([row, row | {"id": 1}], name, space=space)  # descending ids are sorted
+    plain.match_one(["w0", "w1"], 0.5, 0.5)  # plain rows take a shorter path
     plain.insert([row | {"id": 3}])
     plain.match_one(["w0", "w1"], 0.5, 0.5)  # and another while some rows are new
-    with tempfile.TemporaryDirectory() as folder:
-        index.save(folder)
-        opened = open_index(folder)
-        opened.insert(_boxes(rng, N_ROWS, 100))
-        opened.match(points)
-        opened.remove(np.arange(10))
-    index.remove(np.arange(N_ROWS * 7 // 8))
-    index.match(ranges)
+    _warm_service(index, points, ranges, _boxes(rng, N_ROWS, 100))
 
 
 def _warm_rank(name: str) -> None:
@@ -121,13 +112,18 @@ def _warm_rank(name: str) -> None:
     index = build_index(_boxes(rng, 0, 20), name, space=UNIT)
     for first, n in ((0, N_ROWS // 5), (0, N_ROWS), (N_ROWS, 50)):
         index.insert(_ranked(rng, first, n))
+    _warm_service(index, points, ranges, _ranked(rng, N_ROWS, 100))
+
+
+def _warm_service(index: Index, points: dict[str, Any], ranges: dict[str, Any], more: dict[str, Any]) -> None:
+    """Match, save, open and change an index."""
     for messages in (points, ranges):
         index.match(messages, threads=2)
     index.match_one(["w0", "w1"], 0.5, 0.5)
     with tempfile.TemporaryDirectory() as folder:
         index.save(folder)
         opened = open_index(folder)
-        opened.insert(_ranked(rng, N_ROWS, 100))
+        opened.insert(more)
         opened.match(points)
         opened.remove(np.arange(10))
     index.remove(np.arange(N_ROWS * 7 // 8))
@@ -135,7 +131,7 @@ def _warm_rank(name: str) -> None:
 
 
 def _ranked(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
-    """As `_boxes`, some of which expire."""
+    """As `_boxes`, for kind `rank`; some expire."""
     params = {"kind": ["rank"] * n, "alpha": rng.random(n), "threshold": rng.random(n)}
     far = [None if k % 3 else "2100-01-01T00:00:00Z" for k in range(n)]
     return _boxes(rng, first, n) | params | {"expires": pa.array(far, pa.string())}

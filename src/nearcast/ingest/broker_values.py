@@ -1,10 +1,9 @@
-"""Messages as a broker carries them: JSON, one object a value, or Arrow, a stream of record batches a value.
+"""Messages as values of a broker: one JSON object per value, or one Arrow stream of many messages per value.
 
 {"id": 7, "text": "Pizza deal", "x": -73.99, "y": 40.73, "time": "2026-01-31T12:00:00Z"}
 
-`tokens` (a list of strings) may stand for `text`, `lon`/`lat` for `x`/`y`, and `xmin`, `ymin`, `xmax`, `ymax` for a
-point. Other fields are left alone. An Arrow value is a messages table in Arrow's stream format: one value for
-thousands of messages.
+`tokens` (a list of strings) may replace `text`, `lon`/`lat` may replace `x`/`y`, and `xmin`, `ymin`, `xmax`, `ymax` may
+replace the point. Other fields are ignored. An Arrow value is a messages table in Arrow's stream format.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
-from nearcast.sharding.normalise import REJECTS_SCHEMA
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 
 _ARROW_MARK = b"\xff\xff\xff\xff"  # every Arrow stream begins with it; JSON cannot
 _NUMBERS = ("x", "y", "xmin", "ymin", "xmax", "ymax")
@@ -42,29 +41,29 @@ class _Fault(NamedTuple):
     record: str | None
 
 
-def decoded(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
-    """(messages with the column `entry`, rejects) of the columns `entry` and `value`."""
+def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
+    """(messages with a column `entry`, rejects) from a batch with the columns `entry` and `value`."""
     records: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
     faults: list[_Fault] = []
     for entry, value in zip(batch.column("entry").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if value is not None and value[:4] == _ARROW_MARK:
-            _take_arrow(entry, value, tables, faults)
+            _read_arrow(entry, value, tables, faults)
         else:
-            _take_json(entry, value, records, faults)
+            _read_json(entry, value, records, faults)
     messages = pa.concat_tables([pa.Table.from_pylist(records, VALUES_SCHEMA), *tables], promote_options="permissive")
-    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], REJECTS_SCHEMA)
+    return messages, pa.Table.from_pylist([_as_reject(fault) for fault in faults], SOURCE_REJECTS_SCHEMA)
 
 
-def encoded(messages: pa.Table) -> bytes:
-    """A table of messages as one Arrow value."""
+def as_arrow_stream(table: pa.Table) -> bytes:
+    """A table in Arrow's stream format."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, messages.schema) as out:
-        out.write_table(messages)
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
     return bytes(sink.getvalue())
 
 
-def _take_json(entry: str, value: bytes | None, records: list[dict[str, Any]], faults: list[_Fault]) -> None:
+def _read_json(entry: str, value: bytes | None, records: list[dict[str, Any]], faults: list[_Fault]) -> None:
     try:
         record = json.loads(value if value is not None else b"")
         if not isinstance(record, dict):
@@ -78,16 +77,16 @@ def _take_json(entry: str, value: bytes | None, records: list[dict[str, Any]], f
     if fault is None:
         records.append(wanted | {"entry": entry})
     else:
-        faults.append(_Fault(entry, *fault, json.dumps(record)))  # in ASCII: it may hold half a surrogate pair
+        faults.append(_Fault(entry, *fault, json.dumps(record)))  # as ASCII: it may contain half a surrogate pair
 
 
 def _own_name(name: str, record: Mapping[str, Any]) -> str | None:
-    """Under which name a record has a field, if it has it."""
+    """The name under which a record has a field, or None."""
     return next((own for own in (name, _OTHER_NAMES.get(name)) if own and record.get(own) is not None), None)
 
 
 def _first_fault(record: dict[str, Any]) -> tuple[str, str] | None:
-    """Each field must become its column's type: one that cannot would spoil all others of its batch."""
+    """(field, reason) of the first field that does not fit the type of its column, which would fail the whole batch."""
     for name, value in record.items():
         try:
             if isinstance(value, bool):
@@ -98,7 +97,7 @@ def _first_fault(record: dict[str, Any]) -> tuple[str, str] | None:
     return None
 
 
-def _take_arrow(entry: str, value: bytes, tables: list[pa.Table], faults: list[_Fault]) -> None:
+def _read_arrow(entry: str, value: bytes, tables: list[pa.Table], faults: list[_Fault]) -> None:
     try:
         table = pa.ipc.open_stream(value).read_all()
         table.validate(full=True)

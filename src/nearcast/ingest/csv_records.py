@@ -1,7 +1,7 @@
-"""CSV -> blocks. A record may go on over line ends within quotes; a broken quote costs its own line only.
+"""CSV -> blocks. A quoted field may contain line ends; a broken quote makes a fault of its own line only.
 
-A line that ends within quotes is joined with those that follow until the quotes close. If that makes a record of
-the header's width, it is one; if not, the line alone is a fault and the next line is read as if nothing had been.
+A line that ends within quotes is joined with the next lines until the quotes close. If the result has as many fields as
+the header, it is one record. Otherwise the first line alone is a fault, and reading continues with the next line.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ import pyarrow.compute as pc
 
 from nearcast.ingest.lines import OPEN_QUOTE, Lines, text_lines
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import Block, BrokenFile, Fault, all_faulty, shown
-from nearcast.ingest.sources import Split
+from nearcast.ingest.records import Block, BrokenFile, Fault, printable, reject_all_rows
+from nearcast.ingest.sources import Split, delimiter_of
 
-MOST_JOINED = 1000  # lines of one record
+MOST_JOINED = 1000  # lines per record
 
 csv.field_size_limit(2**31 - 1)
 
 
-class CsvDialect(NamedTuple):
-    """How CSV files are written. `header` names the columns of files that have no line of names."""
+class TextFormat(NamedTuple):
+    """The format of text files. `header` names the columns of CSV files without a header line."""
 
-    delimiter: str = ","
+    delimiter: str | None = None  # None: by the ending of the file
     encoding: str = "utf-8"
     header: tuple[str, ...] | None = None
 
 
 class Header(NamedTuple):
     names: tuple[str, ...]
-    position: int  # its line, from 1; 0 if it is not in the file
+    position: int  # its line, from 1; 0 if the file has none
 
 
 class _Parsed(NamedTuple):
     rows: list[list[str]]
     positions: list[int]
     faults: list[Fault]
-    n_joined: int  # lines that belong to the record of a line before them
-    n_used: int  # lines; the others wait for the next block
+    n_joined: int  # lines that belong to the record of an earlier line
+    n_used: int  # lines; the rest is parsed with the next block
 
 
-def csv_header(path: str, dialect: CsvDialect) -> Header:
-    """The names of a file's columns, from its first line that is not empty; none if there is no such line."""
-    if dialect.header is not None:
-        return Header(dialect.header, 0)
-    for lines in text_lines(Split(0, path, "csv"), dialect.encoding):
+def csv_header(path: str, text_format: TextFormat) -> Header:
+    """The names of a file's columns, from its first line that is not empty; no names if there is no such line."""
+    if text_format.header is not None:
+        return Header(text_format.header, 0)
+    for lines in text_lines(Split(0, path, "csv"), text_format.encoding):
         if lines.faults and lines.faults[0].position == 1:
             raise BrokenFile(f"the line of column names cannot be read: {lines.faults[0].reason}")
         for text, position in zip(lines.texts, lines.positions, strict=True):
             if text.strip():
-                return Header(_names(text, dialect.delimiter), position)
+                return Header(_names(text, delimiter_of(path, text_format.delimiter)), position)
     return Header((), 0)
 
 
@@ -66,33 +66,34 @@ def _names(text: str, delimiter: str) -> tuple[str, ...]:
         raise BrokenFile(f"the line of column names cannot be read: {error}") from None
 
 
-def csv_blocks(split: Split, columns: Columns, dialect: CsvDialect) -> Iterator[Block]:
-    """The records of a split. Those of a file whose header lacks a column that is needed are all faults."""
-    header = csv_header(split.path, dialect)
-    lacking = columns.lacking(header.names)
+def csv_blocks(split: Split, columns: Columns, text_format: TextFormat) -> Iterator[Block]:
+    """The records of a split. If the header lacks a required column, all records are faults."""
+    header = csv_header(split.path, text_format)
+    delimiter = delimiter_of(split.path, text_format.delimiter)
+    missing_column = columns.missing_column(header.names)
     texts: list[str] = []
     positions: list[int] = []
-    for lines in text_lines(split, dialect.encoding):
+    for lines in text_lines(split, text_format.encoding):
         texts, positions = texts + lines.texts, positions + lines.positions
-        parsed = _parsed(texts, positions, (len(header.names), dialect.delimiter, lines.is_last))
+        parsed = _parse(texts, positions, (len(header.names), delimiter, lines.is_last))
         texts, positions = texts[parsed.n_used :], positions[parsed.n_used :]
         block = _block(parsed, lines, header, columns)
-        yield block if lacking is None else all_faulty(block, lacking[1], lacking[0])
+        yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])
 
 
-def _parsed(texts: list[str], positions: list[int], how: tuple[int, str, bool]) -> _Parsed:
-    """All lines in one sweep, if each is a record; else one by one."""
+def _parse(texts: list[str], positions: list[int], layout: tuple[int, str, bool]) -> _Parsed:
+    """Parse all lines at once if each is a record; otherwise one by one."""
     try:
-        rows = list(csv.reader(texts, delimiter=how[1], strict=True))
+        rows = list(csv.reader(texts, delimiter=layout[1], strict=True))
     except csv.Error:
         rows = []
     if len(rows) == len(texts):
         return _Parsed(rows, positions, [], 0, len(texts))
-    return _walked(texts, positions, how)
+    return _parse_one_by_one(texts, positions, layout)
 
 
-def _walked(texts: list[str], positions: list[int], how: tuple[int, str, bool]) -> _Parsed:
-    width, delimiter, is_last = how
+def _parse_one_by_one(texts: list[str], positions: list[int], layout: tuple[int, str, bool]) -> _Parsed:
+    width, delimiter, is_last = layout
     rows, kept, faults = [], [], []
     at, n_joined = 0, 0
     while at < len(texts):
@@ -105,7 +106,7 @@ def _walked(texts: list[str], positions: list[int], how: tuple[int, str, bool]) 
         if n_lines > 1 and (error or len(row) != width):
             n_lines, error = 1, OPEN_QUOTE
         if error:
-            faults.append(Fault(positions[at], None, _told(error), shown(texts[at])))
+            faults.append(Fault(positions[at], None, _quote_reason(error), printable(texts[at])))
         else:
             rows.append(row)
             kept.append(positions[at])
@@ -115,7 +116,7 @@ def _walked(texts: list[str], positions: list[int], how: tuple[int, str, bool]) 
 
 
 def _following(texts: list[str], positions: list[int], at: int) -> Iterator[str]:
-    """Lines that one record may hold: up to a line that was no text, since what is beyond it does not join."""
+    """The lines that one record may consist of: they end at a line that could not be decoded."""
     for k in range(at, min(at + MOST_JOINED, len(texts))):
         if positions[k] - positions[at] != k - at:
             return
@@ -129,7 +130,7 @@ def _next(reader: Iterator[list[str]]) -> tuple[list[str], str]:
         return [], str(error)
 
 
-def _told(error: str) -> str:
+def _quote_reason(error: str) -> str:
     if error == OPEN_QUOTE:
         return "a quote is opened and not closed"
     if error.startswith("new-line character"):
@@ -146,7 +147,7 @@ def _block(parsed: _Parsed, lines: Lines, header: Header, columns: Columns) -> B
     width = len(header.names)
     if any(len(row) != width for row in rows):
         faults = faults + [
-            Fault(position, None, _width_reason(row, width), shown(",".join(row)))
+            Fault(position, None, _width_reason(row, width), printable(",".join(row)))
             for row, position in zip(rows, positions, strict=True)
             if len(row) != width
         ]
@@ -162,18 +163,18 @@ def _width_reason(row: list[str], width: int) -> str:
 
 
 def _table(rows: list[list[str]], names: tuple[str, ...], columns: Columns) -> pa.Table:
-    """An empty field is a null, whatever it is of."""
+    """The records as a table. An empty field is null in every column."""
     cells = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     made = {}
     for target, sources in columns.sources.items():
         there = [pa.array(cells[names.index(name)], pa.string()) for name in sources if name in names]
         there = [pc.if_else(pc.equal(values, ""), None, values) for values in there]
-        made[target] = joined(there, len(rows))
+        made[target] = join_texts(there, len(rows))
     return pa.table(made)
 
 
-def joined(values: list[pa.Array], n_rows: int) -> pa.Array:
-    """Texts side by side become one, with a space between; nulls are passed over."""
+def join_texts(values: list[pa.Array], n_rows: int) -> pa.Array:
+    """One text per row: the values of several columns joined by spaces; nulls are skipped."""
     if not values:
         return pa.nulls(n_rows, pa.string())
     if len(values) == 1:

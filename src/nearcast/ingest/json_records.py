@@ -1,4 +1,4 @@
-"""JSON Lines -> blocks: an object a line. Numbers stay the text that they are, until the library reads them."""
+"""JSON Lines -> blocks: one object per line. Numbers stay text until a table reader parses them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.csv_records import joined
+from nearcast.ingest.csv_records import join_texts
 from nearcast.ingest.lines import text_lines
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import Block, Fault, shown
+from nearcast.ingest.records import Block, Fault, printable
 from nearcast.ingest.sources import Split
 
 _LIST = pa.list_(pa.string())
@@ -21,7 +21,7 @@ _SAMPLE = 100
 
 
 def json_names(path: str, encoding: str) -> list[str]:
-    """The keys of the first objects of a file, those within objects as `outer.inner`."""
+    """The keys of the first objects of a file; keys of nested objects as `outer.inner`."""
     names: dict[str, None] = {}
     texts = (text for lines in text_lines(Split(0, path, "jsonl"), encoding) for text in lines.texts)
     for text in islice(texts, _SAMPLE):
@@ -48,12 +48,12 @@ def json_blocks(split: Split, columns: Columns, encoding: str) -> Iterator[Block
                 rows.append(row)
                 positions.append(position)
             else:
-                faults.append(Fault(position, fault[0], fault[1], shown(text)))
+                faults.append(Fault(position, fault[0], fault[1], printable(text)))
         yield Block(_table(rows, columns), np.array(positions, np.int64), faults, lines.n_read)
 
 
 def _row(text: str, columns: Columns) -> tuple[list[Any], tuple[str | None, str] | None]:
-    """The values in the order of the raw names, or (column, reason)."""
+    """(the values in the order of the raw names, None), or ([], (column, reason))."""
     record, reason = _loaded(text)
     if record is None:
         return [], (None, reason)
@@ -90,12 +90,12 @@ def _found(record: dict[str, Any], name: str) -> Any:
 
 
 def _plain(record: dict[str, Any], name: str, target: str, text: str) -> Any:
-    """A string, a list of strings (tokens only), or None. Half a surrogate pair cannot be written as UTF-8."""
+    """The value as a string, a list of strings (tokens only), or None."""
     value = _found(record, name)
     if value is None or isinstance(value, bool):
         return None if value is None else str(value).lower()
     if isinstance(value, dict) and target == "region":
-        return json.dumps(_found(json.loads(text), name))  # once more, with its numbers as numbers
+        return json.dumps(_found(json.loads(text), name))  # parsed again, with numbers as numbers
     if isinstance(value, list) and target == "tokens":
         return [_checked(token) for token in value]
     return _checked(value)
@@ -122,10 +122,10 @@ def _table(rows: list[list[Any]], columns: Columns) -> pa.Table:
         there = cells[at : at + len(sources)]
         at += len(sources)
         values = [_tokens(cell) if target == "tokens" else pa.array(cell, pa.string()) for cell in there]
-        made[target] = joined(values, len(rows))
+        made[target] = join_texts(values, len(rows))
     return pa.table(made)
 
 
 def _tokens(values: tuple[Any, ...]) -> pa.Array:
-    """Lists; a string of words among them is split as the library does."""
+    """Lists of tokens; a string is split at white space, as table readers do."""
     return pa.array([value.split() if isinstance(value, str) else value for value in values], _LIST)

@@ -1,4 +1,4 @@
-"""Lines of text files, plain or gzipped, whole or a range of bytes; a file's size never counts, only a block's."""
+"""Lines of text files, plain or gzipped, of the whole file or a range of bytes, read block by block."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, NamedTuple, cast
 
-from nearcast.ingest.records import BrokenFile, Fault, shown
+from nearcast.ingest.records import BrokenFile, Fault, printable
 from nearcast.ingest.sources import Split
 
 BLOCK_BYTES = 1 << 22
 LONGEST_LINE = 1 << 24
-"""Bytes. A longer one is a fault: most likely the file has no line ends at all."""
+"""Bytes. A longer line is a fault: most likely the file has no line ends at all."""
 
 _BOM = b"\xef\xbb\xbf"
 _WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Lines(NamedTuple):
-    """Some lines of a file in order, without their ends; those that are no text are faults."""
+    """Consecutive lines of a file without their ends; lines that cannot be decoded are faults."""
 
     texts: list[str]
     positions: list[int]  # line numbers, from 1
     faults: list[Fault]
-    n_read: int  # by the line ends in the bytes
+    n_read: int  # counted by the line ends in the bytes
     is_last: bool
 
 
@@ -34,7 +34,7 @@ def open_bytes(path: str) -> IO[bytes]:
 
 
 def text_lines(split: Split, encoding: str) -> Iterator[Lines]:
-    """The lines of a split, in blocks. Raises BrokenFile where the file cannot be read on."""
+    """The lines of a split, in blocks. Raises BrokenFile where the file cannot be read further."""
     position = split.first_position
     previous: Lines | None = None
     try:
@@ -46,7 +46,7 @@ def text_lines(split: Split, encoding: str) -> Iterator[Lines]:
             previous = _decoded(raw, position, encoding)
             position += previous.n_read
     except BrokenFile:
-        if previous is not None:  # what came before stands
+        if previous is not None:  # the lines before the break are kept
             yield previous._replace(is_last=True)
         raise
     if previous is not None:
@@ -54,7 +54,7 @@ def text_lines(split: Split, encoding: str) -> Iterator[Lines]:
 
 
 def _whole_lines(split: Split) -> Iterator[bytes]:
-    """Blocks of whole lines, without the last line's end. Of a line past all bounds only the beginning is kept."""
+    """Blocks of whole lines, without the end of the last line. Of a line beyond LONGEST_LINE, the rest is dropped."""
     carried = b""
     for chunk in _chunks(split):
         end = chunk.rfind(b"\n")
@@ -68,7 +68,7 @@ def _whole_lines(split: Split) -> Iterator[bytes]:
 
 
 def _chunks(split: Split) -> Iterator[bytes]:
-    """A gzipped file has no ranges: its stop is None."""
+    """The bytes of a split in chunks. A gzipped file has no ranges: its stop is None."""
     try:
         with open_bytes(split.path) as file:
             if split.start:
@@ -88,7 +88,7 @@ def _without_bom(raw: bytes) -> bytes:
 
 
 def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
-    """One decoding for the whole block; line by line only where that fails."""
+    """Decode the whole block at once, or line by line if that fails."""
     n_read = raw.count(b"\n") + 1
     positions = list(range(first, first + n_read))
     if len(raw) <= LONGEST_LINE:
@@ -100,13 +100,13 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
     for position, line in zip(positions, raw.split(b"\n"), strict=True):
         try:
             if len(line) > LONGEST_LINE:
-                faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", shown(line)))
+                faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", printable(line)))
                 continue
             texts.append(line.decode(encoding))
             kept.append(position)
         except UnicodeDecodeError as error:
             reason = f"the line is not {encoding}: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
-            faults.append(Fault(position, None, reason, shown(line)))
+            faults.append(Fault(position, None, reason, printable(line)))
     return Lines(_unended(texts), kept, faults, n_read, False)
 
 
@@ -115,15 +115,15 @@ def _unended(lines: list[str]) -> list[str]:
 
 
 class Surveyed(NamedTuple):
-    """What a range of bytes holds: counts for exact line numbers, and whether it may be cut at any line end."""
+    """The lines of a range of bytes: counts for exact line numbers, and whether it may be cut at any line end."""
 
     start: int  # of the first line that begins in the range
     n_lines: int
-    leaves_open: bool  # a line ends within quotes: its record may go on in the next
+    leaves_open: bool  # a line ends within quotes: its record may continue in the next line
 
 
 def survey(path: str, start: int, stop: int, delimiter: str | None) -> Surveyed:
-    """One look over the lines that begin in bytes start..stop-1 (0.2 us each). `delimiter` is None for JSON."""
+    """Count the lines that begin in bytes start..stop-1 (0.2 us per line). `delimiter` is None for JSON."""
     n_lines, leaves_open = 0, False
     with open(path, "rb") as file:
         at = start
@@ -159,4 +159,4 @@ def _is_open(line: bytes, delimiter: str) -> bool:
 
 
 OPEN_QUOTE = "unexpected end of data"
-"""How the csv module says that the text ended within quotes."""
+"""The csv module's message if the text ends within quotes."""

@@ -1,4 +1,4 @@
-"""Which column of the raw files becomes which column of the contract."""
+"""Which column of the raw files becomes which column of the messages or subscriptions table."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _WORDS = {"messages": ("text", "tokens"), "subscriptions": ("tokens", "expressio
 _PLACES = {"messages": ("x", "y", *_BOX), "subscriptions": ("x", "y", *_BOX, "region")}
 _EXTRAS = {"messages": ("time", "expires"), "subscriptions": ("kind", "alpha", "threshold", "k", "expires")}
 _OTHER_NAMES = {"lon": "x", "lat": "y"}
-JOINER = "+"
-RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
-"""What a record may well do without."""
+_JOINER = "+"
+_RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
+"""Columns that a record may lack."""
 
 
 class Columns(NamedTuple):
-    """Where each column of the contract comes from. Small: it travels to workers with each task."""
+    """The raw columns of each target column. Small: it travels to workers with each task."""
 
     kind: Kind
-    sources: dict[str, tuple[str, ...]]  # by target; several are joined with a space between them
-    required: frozenset[str]  # targets without which a row of a file cannot be understood
+    sources: dict[str, tuple[str, ...]]  # by target; several raw columns are joined with spaces
+    required: frozenset[str]  # targets that every file must have
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -32,16 +32,16 @@ class Columns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every raw column that is needed, once."""
+        """All raw columns in use, each once."""
         return list(dict.fromkeys(name for names in self.sources.values() for name in names))
 
     @property
     def words(self) -> list[str]:
-        """The raw columns of which a record must have one, if only with nothing in it."""
+        """The raw columns of the text or tokens: a record must have one of them, even if it is empty."""
         return [name for target in _WORDS[self.kind] for name in self.sources.get(target, ())]
 
-    def lacking(self, there: Sequence[str]) -> tuple[str, str] | None:
-        """(column, reason) where a file with these columns cannot serve, else None."""
+    def missing_column(self, there: Sequence[str]) -> tuple[str, str] | None:
+        """(column, reason) if a file with the columns `there` cannot be read, else None."""
         listed = ", ".join(there) or "none"
         for target in self.targets:
             for name in self.sources[target]:
@@ -54,11 +54,11 @@ class Columns(NamedTuple):
         return None
 
 
-def resolved(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_ids: bool = False) -> Columns:
-    """The mapping, with columns that already bear a name of the contract added, where nothing else gives them.
+def resolve_columns(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_ids: bool = False) -> Columns:
+    """The mapping, completed with raw columns that already have the name of a target column.
 
-    `there` are the names seen in some of the files. A mapping of one place, or of the words, keeps all of its
-    kind from being added: a box that happens to be there must not win over the point that was asked for.
+    `there` are the column names of some of the files. If the mapping names one column of a group (the words, the
+    place), no other column of the group is added: a box in the files must not replace the point that was mapped.
     """
     if kind not in _WORDS:
         raise InvalidInput(f"kind is 'messages' or 'subscriptions', not {kind!r}")
@@ -74,6 +74,16 @@ def resolved(kind: Kind, mapping: Mapping[str, str], there: Sequence[str], make_
     return Columns(kind, {name: sources[name] for name in _order(kind) if name in sources}, required)
 
 
+def check_mapping(mapping: Mapping[str, str], there: Sequence[str], is_json: bool) -> None:
+    """Refuse raw columns that no file has: a misspelt name would reject every record. A JSON key may be rare."""
+    for target, source in mapping.items():
+        if not there or (is_json and target in _RARE):
+            continue
+        parts = {source} if source in there or target != "text" else {*source.split(_JOINER)}
+        if missing := sorted(parts - {*there}):
+            raise InvalidInput(f"'{target}': no file has a column '{missing[0]}'; they have {', '.join(there)}")
+
+
 def _order(kind: Kind) -> tuple[str, ...]:
     return ("id", *_WORDS[kind], *_PLACES[kind], *_EXTRAS[kind])
 
@@ -86,7 +96,7 @@ def _given(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]) -> dict
             raise InvalidInput(f"{kind} have no column '{target}'; there are {', '.join(_order(kind))}")
         if not source:
             raise InvalidInput(f"'{target}' is mapped to nothing; name a column of the raw files")
-        parts = source.split(JOINER) if JOINER in source and source not in there and name == "text" else [source]
+        parts = source.split(_JOINER) if _JOINER in source and source not in there and name == "text" else [source]
         given[name] = tuple(parts)
     return given
 

@@ -1,4 +1,4 @@
-"""Parquet -> blocks. The file's types stay; only text is looked at: other writers may have left what is no UTF-8."""
+"""Parquet -> blocks. Values keep their types; only text is checked, since some writers store text that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nearcast.ingest.csv_records import joined
+from nearcast.ingest.csv_records import join_texts
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import Block, BrokenFile, Fault, all_faulty, shown
+from nearcast.ingest.records import Block, BrokenFile, Fault, printable, reject_all_rows
 from nearcast.ingest.sources import Split
 
 BLOCK_ROWS = 65_536
@@ -26,7 +26,7 @@ def parquet_names(path: str) -> list[str]:
 
 def parquet_blocks(split: Split, columns: Columns) -> Iterator[Block]:
     names = parquet_names(split.path)
-    lacking = columns.lacking(names)
+    missing_column = columns.missing_column(names)
     wanted = [name for name in columns.names if names.count(name) == 1]
     position = split.first_position
     try:
@@ -34,7 +34,7 @@ def parquet_blocks(split: Split, columns: Columns) -> Iterator[Block]:
             for batch in file.iter_batches(BLOCK_ROWS, row_groups=split.row_groups, columns=wanted or names[:1]):
                 block = _block(pa.Table.from_batches([batch]), columns, position)
                 position += batch.num_rows
-                yield block if lacking is None else all_faulty(block, lacking[1], lacking[0])
+                yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])
     except (pa.ArrowException, OSError) as error:
         raise BrokenFile(f"the file cannot be read on: {error}") from None
 
@@ -51,7 +51,7 @@ def _block(table: pa.Table, columns: Columns, first: int) -> Block:
                 there.append(values if len(sources) == 1 else values.cast(pa.string()))
                 for row, record in broken.items():
                     faulty.setdefault(row, Fault(first + row, target, "the text is not UTF-8", record))
-        made[target] = joined(there, table.num_rows)
+        made[target] = join_texts(there, table.num_rows)
     is_good = np.ones(table.num_rows, bool)
     is_good[list(faulty)] = False
     rows = pa.table(made).filter(pa.array(is_good)) if faulty else pa.table(made)
@@ -59,7 +59,7 @@ def _block(table: pa.Table, columns: Columns, first: int) -> Block:
 
 
 def _checked(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
-    """The values, binary ones as text; and those that are no UTF-8, by row (null among the values)."""
+    """(the values, binary ones as text and invalid ones null; the records of the invalid ones, by row)."""
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -76,7 +76,7 @@ def _checked(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
             text = _decoded(value)
             texts.append(text)
             if value is not None and text is None:
-                broken[row] = shown(value)
+                broken[row] = printable(value)
         return pa.array(texts, pa.large_string()), broken
 
 

@@ -1,8 +1,9 @@
-"""What all readers of raw files give: blocks of records, each with its place in the file, and faults."""
+"""What all readers of raw files return: blocks of records with their positions in the file, and faults."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +11,15 @@ import pyarrow as pa
 from nearcast.errors import NearcastError
 
 MOST_SHOWN = 65_536
-"""Characters of a broken record that a reject keeps."""
+"""Characters of a record that a reject keeps."""
 
 
 class BrokenFile(NearcastError):
-    """A file that cannot be read on from here; what was read before stands."""
+    """A file that cannot be read further; the records before are kept."""
 
 
 class Fault(NamedTuple):
-    """A record that is no row of a table, and why."""
+    """A record that cannot become a row of a table, and the reason."""
 
     position: int  # the line or row within the file, from 1
     column: str | None
@@ -27,26 +28,31 @@ class Fault(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some records of one file. What the reader counted must be rows plus faults: the ingest checks it."""
+    """Some records of one file. `n_read` must equal rows plus faults; the ingest checks it."""
 
-    table: pa.Table  # columns by their names in the contract, values as they came
+    table: pa.Table  # columns named as in the messages or subscriptions table, with raw values
     positions: np.ndarray  # int64[n_rows]  the line or row of each within the file, from 1
     faults: list[Fault]
     n_read: int
 
 
-def shown(record: str | bytes) -> str:
-    """A broken record as text that fits a table: bytes that are no UTF-8 are escaped, the rest of a giant is cut."""
+def printable(record: str | bytes) -> str:
+    """A record as text that fits a table: bytes that are not UTF-8 are escaped, long records are cut."""
     if isinstance(record, bytes):
         return record[: 4 * MOST_SHOWN].decode("utf-8", "backslashreplace")[:MOST_SHOWN]
     return record[:MOST_SHOWN].encode("utf-8", "backslashreplace").decode()
 
 
-def all_faulty(block: Block, reason: str, column: str | None = None) -> Block:
-    """The block with every row of it a fault: its file lacks something that each of them needs."""
+def printable_record(record: dict[str, Any]) -> str:
+    """A row of a table as JSON that fits a table."""
+    return printable(json.dumps(record, default=str, ensure_ascii=False))
+
+
+def reject_all_rows(block: Block, reason: str, column: str | None = None) -> Block:
+    """The block with every row turned into a fault: its file lacks a column that all rows need."""
     records = [str(record) for record in block.table.to_pylist()]
     faults = [
-        Fault(int(position), column, reason, shown(record))
+        Fault(int(position), column, reason, printable(record))
         for position, record in zip(block.positions, records, strict=True)
     ]
     return Block(block.table.slice(0, 0), block.positions[:0], block.faults + faults, block.n_read)

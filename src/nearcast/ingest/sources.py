@@ -1,4 +1,4 @@
-"""Which files are meant, and how they are cut into parts of about the same size."""
+"""Finds the raw files, and cuts them into parts of about the same size."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ FORMATS = {
     "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz"),
     "parquet": (".parquet", ".pq"),
 }
-_GZIP_RATIO = 4  # raw bytes for each gzipped one, about: 3.3-4.1 on the real data sets
+_GZIP_RATIO = 4  # uncompressed over compressed bytes: 3.3-4.1 on the real data sets
 
 
 class Source(NamedTuple):
     """One raw file."""
 
-    number: int  # in the order of the sources given, then by name
+    number: int  # in the order of the given sources, then by name
     path: str
     format: str
     size: int  # bytes on disk
 
 
 class Split(NamedTuple):
-    """A piece of one file that one reader reads."""
+    """A piece of one file, for one reader."""
 
     source: int
     path: str
@@ -46,14 +46,14 @@ class Split(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What one task reads, and writes as one file. Parts in order hold the records in the order of the files."""
+    """What one task reads and writes as one file. Successive parts hold the records in the order of the files."""
 
     number: int
     splits: tuple[Split, ...]
 
 
 def find_sources(sources: Sequence[str], fmt: str | None) -> list[Source]:
-    """All files that these paths, folders and patterns name, each once."""
+    """The files that these paths, folders and patterns name, each once."""
     if fmt is not None and fmt not in FORMATS:
         raise InvalidInput(f"no format '{fmt}'; there are {', '.join(FORMATS)}")
     paths = dict.fromkeys(os.path.abspath(path) for source in sources for path in _files(os.fspath(source)))
@@ -75,7 +75,7 @@ def _files(source: str) -> list[str]:
 
 
 def _below(folder: str) -> Iterable[str]:
-    """Names with a leading dot or underscore are notes of those who wrote the folder, not data."""
+    """All files below a folder but those with a leading dot or underscore, which are not data."""
     for here, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith((".", "_"))]
         yield from (os.path.join(here, name) for name in files if not name.startswith((".", "_")))
@@ -93,7 +93,7 @@ def delimiter_of(path: str, given: str | None) -> str:
 
 
 class Range(NamedTuple):
-    """Bytes of a plain text file, not yet at line ends."""
+    """A range of bytes of a plain text file, not yet aligned to line ends."""
 
     source: int
     path: str
@@ -103,7 +103,7 @@ class Range(NamedTuple):
 
 
 def wanted_size(sources: Sequence[Source], n_cores: int, largest: int) -> int:
-    """Bytes of a part: two for each core, not below 1 MiB (a task costs 8 ms), not above `largest`."""
+    """Bytes per part: two parts per core, at least 1 MiB (a task costs 8 ms), at most `largest`."""
     return max(min(largest, _total(sources) // (2 * n_cores)), min(largest, 1 << 20))
 
 
@@ -112,7 +112,7 @@ def _total(sources: Sequence[Source]) -> int:
 
 
 def ranges_of(source: Source, size: int) -> list[Range]:
-    """Equal ranges of a plain text file that is worth cutting, else none."""
+    """Equal ranges of a large plain text file; none for other files."""
     if source.format == "parquet" or source.path.lower().endswith(".gz") or source.size < 2 * size:
         return []
     starts = [*range(0, source.size - size // 2, size), source.size]
@@ -126,7 +126,7 @@ def whole(source: Source) -> Split:
 
 
 def row_group_splits(source: Source, size: int) -> list[Split]:
-    """A large Parquet file by its row groups. One that cannot be read stays whole: its reader tells the fault."""
+    """A large Parquet file cut at row groups. An unreadable file stays whole: its reader reports the fault."""
     if source.size < 2 * size:
         return [whole(source)]
     try:
@@ -145,7 +145,7 @@ def row_group_splits(source: Source, size: int) -> list[Split]:
 
 
 def parts_of(splits: Sequence[Split], size: int, size_of: Callable[[Split], int]) -> list[Part]:
-    """Neighbours together until a part is full: ten thousand small files must not become ten thousand tasks."""
+    """Group neighbouring splits into parts, so that ten thousand small files do not become ten thousand tasks."""
     parts: list[Part] = []
     mine: list[Split] = []
     n_bytes = 0
@@ -159,7 +159,7 @@ def parts_of(splits: Sequence[Split], size: int, size_of: Callable[[Split], int]
 
 
 def split_size(split: Split, source_size: int) -> int:
-    """About how many raw bytes a split holds."""
+    """The uncompressed bytes of a split, approximately."""
     if split.stop is not None:
         return split.stop - split.start
     return source_size * (_GZIP_RATIO if split.is_gzip else 1)

@@ -1,4 +1,4 @@
-"""What several shards found for the same messages, put together."""
+"""Merges what several shards found for the same messages."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of, take
 from nearcast.model import Found
 
 
-def merged(runs: Found, rows: np.ndarray, n_rows: int) -> Found:
-    """Runs of ids, each of some message (`rows`), put together message by message, sorted, each id once."""
+def merge_runs(runs: Found, rows: np.ndarray, n_rows: int) -> Found:
+    """One sorted list of distinct ids per message. Run k of `runs` belongs to message rows[k]."""
     order = np.argsort(rows, kind="stable")
     ids, starts = take(runs.ids, runs.starts, order)
     n_runs = np.bincount(rows, minlength=n_rows)
     message_starts = starts[starts_of(n_runs)]
     if runs.scores is None:
-        n = _sort_where_several(ids, message_starts, n_runs)
+        n = _sort_ids(ids, message_starts, n_runs)
         return Found(ids[:n], message_starts)
     scores = take(runs.scores, runs.starts, order)[0]
-    n = _sort_scored(ids, scores, message_starts, n_runs)
+    n = _sort_scored_ids(ids, scores, message_starts, n_runs)
     return Found(ids[:n], message_starts, scores[:n])
 
 
 @kernel
-def _sort_where_several(ids, starts, n_runs):
-    """Sort the ids of messages that came in several runs, and drop repeats; return how many ids are left."""
+def _sort_ids(ids, starts, n_runs):
+    """Sort the ids of messages that have several runs and drop repeats; return how many ids are left."""
     n = first = 0
     for m in range(len(n_runs)):
         stop = starts[m + 1]
@@ -43,8 +43,8 @@ def _sort_where_several(ids, starts, n_runs):
 
 
 @kernel
-def _sort_scored(ids, scores, starts, n_runs):
-    """The same with scores, which are equal where ids are."""
+def _sort_scored_ids(ids, scores, starts, n_runs):
+    """The same with scores. Equal ids of one message have equal scores."""
     n = first = 0
     for m in range(len(n_runs)):
         stop = starts[m + 1]

@@ -1,6 +1,8 @@
-"""Checked rows in one shape each, whatever shape they came in: messages, subscriptions, rejects."""
+"""Messages, subscriptions and rejects in one schema each, whatever columns the source had."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,31 +11,23 @@ import pyarrow.compute as pc
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NO_TIME
-from nearcast.tables import Dialect
+from nearcast.tables import REJECTS_SCHEMA, Dialect
 from nearcast.tables.columns import cast, column, floats_of, ids_of, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
 from nearcast.tables.places import boxes_of
 
-_STAMP = pa.timestamp("us", "UTC")
-_TOKENS = pa.list_(pa.string())
+TIMESTAMP = pa.timestamp("us", "UTC")
 _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]
 
-MESSAGES_SCHEMA = pa.schema([("id", pa.int64()), ("tokens", pa.large_list(pa.large_string())), *_BOX, ("time", _STAMP)])
-
-SERVED_KINDS = ("match", "rank")
-"""What shards and the stream serve; subscriptions of other kinds are rejected by name."""
-
-
-def serving(dialect: Dialect) -> Dialect:
-    """The same for subscriptions of the kinds that are served; bad rows are skipped."""
-    return dialect._replace(on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if kind in dialect.kinds))
-
+MESSAGES_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("tokens", pa.large_list(pa.large_string())), *_BOX, ("time", TIMESTAMP)]
+)
 
 SUBSCRIPTIONS_SCHEMA = pa.schema(
     [
         ("id", pa.int64()),
-        ("tokens", _TOKENS),
+        ("tokens", pa.list_(pa.string())),
         ("expression", pa.string()),
         *_BOX,
         ("region", pa.string()),
@@ -41,87 +35,113 @@ SUBSCRIPTIONS_SCHEMA = pa.schema(
         ("alpha", pa.float64()),
         ("threshold", pa.float64()),
         ("k", pa.int32()),
-        ("expires", _STAMP),
+        ("expires", TIMESTAMP),
     ]
 )
 
-REJECTS_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("row", pa.int64()),
-        ("column", pa.string()),
-        ("reason", pa.string()),
-        ("record", pa.string()),
-    ]
-)
-"""`source` is a file or a broker's entry, `row` the position in it (null: all of it), `record` the row as JSON."""
+SOURCE_REJECTS_SCHEMA = REJECTS_SCHEMA.insert(0, pa.field("source", pa.string()))
+"""`source` is a file or a broker's entry; `row` is the position in it, or null where all of the source is rejected."""
+
+SERVED_KINDS = ("match", "rank")
+"""Kinds that shards and the stream serve. Subscriptions of other kinds are rejected with a reason."""
 
 
-def tidy_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
-    """(good messages as MESSAGES_SCHEMA, the library's rejects); the analyser has run."""
-    faults = Faults(table.num_rows, "skip")
-    ids = ids_of(table, faults, "messages")
-    boxes = boxes_of(table, dialect.space, faults)
-    times = times_of(table, "time", faults)
-    tokens = message_tokens(table, dialect.analyser, faults).cast(MESSAGES_SCHEMA.field("tokens").type)
-    rejects = faults.settle(table)
-    good = faults.good_rows
-    columns = [pa.array(ids[good]), tokens.take(pa.array(good))]
-    columns += [pa.array(np.ascontiguousarray(boxes[good, k])) for k in range(4)]
-    columns.append(pa.array(times[good], mask=times[good] == NO_TIME).cast(_STAMP))
-    return pa.table(columns, schema=MESSAGES_SCHEMA), rejects
-
-
-def tidy_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa.Table:
-    """Rows that are known to be good, as SUBSCRIPTIONS_SCHEMA."""
-    faults = Faults(table.num_rows, "raise")
-    region = strings_of(table, "region")
-    elsewhere = None if region is None else np.asarray(region.is_valid().to_numpy(zero_copy_only=False), bool)
-    boxes = boxes_of(table, dialect.space, faults, elsewhere) if table.num_rows else np.empty((0, 4))
-    made = {"id": pa.array(ids), "tokens": tokens_of(table, faults), "region": region}
-    made |= {name: _numbers(boxes[:, k]) for k, name in enumerate(BOX_COLUMNS)}
-    made |= {name: strings_of(table, name) for name in ("expression", "kind")}
-    made |= {name: _optional(floats_of(table, name, faults)) for name in ("alpha", "threshold")}
-    k = column(table, "k")
-    made["k"] = None if k is None else cast(k, pa.int32(), "k", faults, "is no whole number")
-    micros = times_of(table, "expires", faults)
-    made["expires"] = pa.array(micros, mask=micros == NO_TIME).cast(_STAMP)
-    faults.settle(table)
-    return pa.table(
-        [_as(made[field.name], field.type, table.num_rows) for field in SUBSCRIPTIONS_SCHEMA], SUBSCRIPTIONS_SCHEMA
+def served_dialect(dialect: Dialect) -> Dialect:
+    """The dialect restricted to the served kinds; bad rows are skipped."""
+    return dialect._replace(
+        on_bad="skip", kinds=tuple(kind for kind in SERVED_KINDS if dialect.kinds is None or kind in dialect.kinds)
     )
 
 
-def plain_ids(table: pa.Table, faults: Faults) -> np.ndarray:
-    """As the library's, but an id may come again."""
+class MessageColumns(NamedTuple):
+    """The columns of all rows of a messages table, good and bad, and which rows are good."""
+
+    ids: np.ndarray  # int64[n]
+    has_id: np.ndarray  # bool[n]  the id can be read and no earlier row has it
+    boxes: np.ndarray  # float64[n,4]
+    times: np.ndarray  # int64[n]  microseconds, or NO_TIME
+    expires: np.ndarray  # int64[n]  NO_TIME where they were not read
+    tokens: pa.Array
+    good_rows: np.ndarray  # int64[...]
+    rejects: pa.Table
+
+
+def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool = False) -> MessageColumns:
+    """Read a messages table without a vocabulary, in the same order of checks as `read_messages`."""
+    faults = Faults(table.num_rows, dialect.on_bad)
+    ids = ids_of(table, faults, "messages")
+    has_id = ~faults.is_bad
+    boxes = boxes_of(table, dialect.space, faults)
+    times = times_of(table, "time", faults)
+    tokens = message_tokens(table, dialect.analyser, faults)
+    expires = times_of(table, "expires", faults) if reads_expires else np.full(table.num_rows, NO_TIME)
+    rejects = faults.raise_or_reject(table)
+    return MessageColumns(ids, has_id, boxes, times, expires, tokens, faults.good_rows, rejects)
+
+
+def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
+    """(good messages in MESSAGES_SCHEMA with the tokens of their text, rejects)."""
+    read = read_message_columns(table, dialect._replace(on_bad="skip"))
+    good, times = read.good_rows, read.times[read.good_rows]
+    columns = [pa.array(read.ids[good]), read.tokens.cast(MESSAGES_SCHEMA.field("tokens").type).take(pa.array(good))]
+    columns += [pa.array(np.ascontiguousarray(read.boxes[good, k])) for k in range(4)]
+    columns.append(pa.array(times, mask=times == NO_TIME).cast(TIMESTAMP))
+    return pa.table(columns, schema=MESSAGES_SCHEMA), read.rejects
+
+
+def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa.Table:
+    """Subscriptions in SUBSCRIPTIONS_SCHEMA. All rows must be good."""
+    faults = Faults(table.num_rows, "raise")
+    region = strings_of(table, "region")
+    has_region = None if region is None else np.asarray(region.is_valid().to_numpy(zero_copy_only=False), bool)
+    boxes = boxes_of(table, dialect.space, faults, has_region) if table.num_rows else np.empty((0, 4))
+    columns = {"id": pa.array(ids), "tokens": tokens_of(table, faults), "region": region}
+    columns |= {name: _nan_as_null(boxes[:, k]) for k, name in enumerate(BOX_COLUMNS)}
+    columns |= {name: strings_of(table, name) for name in ("expression", "kind")}
+    for name in ("alpha", "threshold"):
+        values = floats_of(table, name, faults)
+        columns[name] = None if values is None else _nan_as_null(values)
+    k = column(table, "k")
+    columns["k"] = None if k is None else cast(k, pa.int32(), "k", faults, "is no whole number")
+    expires = times_of(table, "expires", faults)
+    columns["expires"] = pa.array(expires, mask=expires == NO_TIME).cast(TIMESTAMP)
+    faults.raise_or_reject(table)
+    fields = [_cast_or_null(columns[field.name], field.type, table.num_rows) for field in SUBSCRIPTIONS_SCHEMA]
+    return pa.table(fields, SUBSCRIPTIONS_SCHEMA)
+
+
+def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
+    """int64[n]: the ids of a table. Unlike `ids_of`, a repeated id is no fault; a missing id is."""
     values = column(table, "id")
     if values is None:
         raise InvalidInput("no column 'id'; give each row a whole number", column="id")
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
-    whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
-    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), "id", "no id; give each row a whole number")
+    return whole_numbers(values, "id", faults)
+
+
+def whole_numbers(values: pa.Array, name: str, faults: Faults) -> np.ndarray:
+    """int64[n]: the values of column `name`; each null or unreadable value is a fault."""
+    whole = cast(values, pa.int64(), name, faults, "is no whole number within int64")
+    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), name, f"no {name}; give each row a whole number")
     return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
 
 
-def located(rejects: pa.Table, source: str) -> pa.Table:
-    """The library's rejects with the file that they came from."""
-    return rejects.add_column(0, "source", pa.array([source] * rejects.num_rows, pa.string())).cast(REJECTS_SCHEMA)
+def with_source(rejects: pa.Table, source: str) -> pa.Table:
+    """Rejects in SOURCE_REJECTS_SCHEMA, all of one source."""
+    sources = pa.array([source] * rejects.num_rows, pa.string())
+    return rejects.add_column(0, "source", sources).cast(SOURCE_REJECTS_SCHEMA)
 
 
-def whole_file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
-    """One reject for all of a file, or for what is in it from `row` on."""
+def file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
+    """One reject for a whole file, or for all of its rows from `row` on."""
     record = {"source": source, "row": row, "column": column, "reason": reason, "record": None}
-    return pa.Table.from_pylist([record], REJECTS_SCHEMA)
+    return pa.Table.from_pylist([record], SOURCE_REJECTS_SCHEMA)
 
 
-def _numbers(values: np.ndarray) -> pa.Array:
+def _nan_as_null(values: np.ndarray) -> pa.Array:
     return pa.array(np.ascontiguousarray(values), mask=np.isnan(values))
 
 
-def _optional(values: np.ndarray | None) -> pa.Array | None:
-    return None if values is None else _numbers(values)
-
-
-def _as(values: pa.Array | None, kind: pa.DataType, n: int) -> pa.Array:
+def _cast_or_null(values: pa.Array | None, kind: pa.DataType, n: int) -> pa.Array:
     return pa.nulls(n, kind) if values is None else values.cast(kind)

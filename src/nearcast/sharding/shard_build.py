@@ -1,4 +1,4 @@
-"""One shard, built by the task that has all of its subscriptions."""
+"""Builds and saves one shard from all of its subscriptions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.sharding.routing.replicas import Copies, save_copies
-from nearcast.sharding.routing.router import Router
-from nearcast.sharding.sharded_index import Sharded, index_weights, shard_router
+from nearcast.sharding.routing.replicas import Replicas, save_replicas
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.text.analyser import Analyser
 
 SHARDS = "_shards"
-"""A column of subscriptions on their way: all shards that hold one, or null where it is one."""
+"""A column of routed subscriptions: all shards that store a subscription, or null where one does."""
 
 SAMPLE = "sample.parquet"
 KEYS = "keys.npy"
 
 
-class Site(NamedTuple):
-    """Where and how a shard is built."""
+class BuildSettings(NamedTuple):
+    """Where and how shards are built."""
 
     folder: str  # of the unfinished version
     method: str
@@ -37,11 +36,11 @@ class Site(NamedTuple):
     analyser: Analyser
 
 
-class Built(NamedTuple):
-    """What became of a shard."""
+class BuiltShard(NamedTuple):
+    """The outcome of building one shard."""
 
     shard: int
-    attempt: str  # the folder that holds it until the driver gives it its name
+    attempt: str  # the folder of the shard until the driver gives it its final name
     subscriptions: int
     bytes: int
     plan: str
@@ -49,55 +48,54 @@ class Built(NamedTuple):
 
 
 def no_subscriptions() -> pa.Table:
-    """A table of no rows, for shards that get none."""
+    """A table without rows, for shards that get no subscription."""
     columns: dict[str, Any] = {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
     return pa.table(columns | {name: pa.array([], pa.float64()) for name in BOX_COLUMNS})
 
 
-def build_shard(site: Site, shard: int, table: pa.Table, keys: np.ndarray) -> Built:
-    """Build and save, in a folder of this attempt's own."""
+def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:
+    """Build a shard and save it in a uniquely named folder of this attempt."""
     attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
-    target = Path(site.folder) / "attempts" / attempt
+    target = Path(settings.folder) / "attempts" / attempt
     target.mkdir(parents=True)
-    table = table.take(pc.sort_indices(table["id"]))  # whatever order the parts came in: the same index
+    table = table.take(pc.sort_indices(table["id"]))  # the same index whatever the order in which the parts arrived
     subscriptions = table.drop_columns([SHARDS]) if SHARDS in table.column_names else table
     index = build_index(
         subscriptions,
-        site.method,
-        index_weights(Sharded(site.folder, {})).of_ranked(subscriptions),
-        space=site.space,
-        messages=_expected(site, shard),
-        analyser=site.analyser,
+        settings.method,
+        index_weights(ShardedIndex(settings.folder, {})).of_ranked(subscriptions),
+        space=settings.space,
+        messages=_sampled_visitors(settings, shard),
+        analyser=settings.analyser,
         on_bad="skip",
     )
     rejects = index.rejects
     assert rejects is not None
     index.save(target / "index")
-    save_copies(target / "copies", _copies(table))
+    save_replicas(target / "copies", _replicas(table))
     np.save(target / KEYS, keys)
-    return Built(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
+    return BuiltShard(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
 
 
-def _expected(site: Site, shard: int) -> pa.Table | None:
-    """The sampled messages that come to this shard, for methods that plan by them."""
-    file = Path(site.folder) / SAMPLE
+def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
+    """The sampled messages that visit this shard, for methods that choose their layout by expected messages."""
+    file = Path(settings.folder) / SAMPLE
     if not file.exists():
         return None
     sample = pq.read_table(file)
-    router: Router = shard_router(Sharded(site.folder, {}))
-    rows, shards = router.route(sample)
-    return sample.take(pa.array(rows[shards == shard]))
+    routed = shard_router(ShardedIndex(settings.folder, {})).route(sample)
+    return sample.take(pa.array(routed.rows[routed.shards == shard]))
 
 
-def _copies(table: pa.Table) -> Copies:
+def _replicas(table: pa.Table) -> Replicas:
     if SHARDS not in table.column_names:
-        return Copies(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
-    several = table.filter(pc.is_valid(table[SHARDS]))
-    ids = several["id"].cast(pa.int64()).to_numpy()
-    values, starts = list_parts(several[SHARDS])
+        return Replicas(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
+    replicated = table.filter(pc.is_valid(table[SHARDS]))
+    ids = replicated["id"].cast(pa.int64()).to_numpy()
+    values, starts = list_parts(replicated[SHARDS])
     order = np.argsort(ids, kind="stable")
     shards, starts = take(values.to_numpy(zero_copy_only=False).astype(np.int32), starts, order)
-    return Copies(ids[order], starts, shards)
+    return Replicas(ids[order], starts, shards)
 
 
 def _bytes_below(folder: Path) -> int:

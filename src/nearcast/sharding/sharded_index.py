@@ -1,10 +1,10 @@
-"""An index in shards on disk: versions of a folder, one of them current, each with a manifest, a router and shards.
+"""A sharded index on disk: a folder of versions, one of which is current.
 
 INDEX/CURRENT                      the name of the current version; replaced in one step
 INDEX/versions/<name>/manifest.json
-INDEX/versions/<name>/router/      which shards a message, or a subscription, concerns
-INDEX/versions/<name>/weights/     what tokens weigh for kind `rank`, in all shards and for what comes later
-INDEX/versions/<name>/shards/<k>/  an index of the library each, and which of its subscriptions others hold too
+INDEX/versions/<name>/router/      which shards store a subscription, which shards a message visits
+INDEX/versions/<name>/weights/     token weights for kind `rank`, in all shards and for later changes
+INDEX/versions/<name>/shards/<k>/  an ordinary index, and which of its subscriptions other shards store too
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
-from nearcast.sharding.routing.replicas import Copies, open_copies
+from nearcast.sharding.routing.replicas import Replicas, open_replicas
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
 if TYPE_CHECKING:
@@ -31,11 +31,29 @@ if TYPE_CHECKING:
     from nearcast.sharding.weights import Weights
 
 FORMAT = ["nearcast-shards", 2]
-_MOST_OPEN = 256  # folders that one worker keeps mapped; two a shard
 
 
-class Sharded(NamedTuple):
-    """One version, as its manifest tells it. Small: it travels to workers with each task."""
+class OpenCache:
+    """What was opened from paths by this process; the most recently used stay open."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._opened: OrderedDict[str, Any] = OrderedDict()
+
+    def get(self, path: str, open_path: Callable[[str], Any]) -> Any:
+        if path not in self._opened:
+            self._opened[path] = open_path(path)
+        self._opened.move_to_end(path)
+        while len(self._opened) > self._most:
+            self._opened.popitem(last=False)
+        return self._opened[path]
+
+
+_OPEN = OpenCache(256)  # two folders per shard
+
+
+class ShardedIndex(NamedTuple):
+    """One version of the index: its folder and its manifest. Small: it travels to workers with each task."""
 
     path: str  # of the version's folder
     manifest: dict[str, Any]
@@ -54,7 +72,7 @@ class Sharded(NamedTuple):
 
     @property
     def n_ranked(self) -> int:
-        """Subscriptions of kind `rank`: where there are any, matches have scores."""
+        """The number of subscriptions of kind `rank`. If there are any, matches have scores."""
         return int(self.manifest["ranked"])
 
     @property
@@ -63,21 +81,20 @@ class Sharded(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all shards on disk: what a worker that opens them all maps."""
+        """Bytes of all shards on disk: what a worker maps that opens every shard."""
         return sum(int(shard["bytes"]) for shard in self.manifest["shards"])
 
     def shard_folder(self, shard: int) -> str:
         return os.path.join(self.path, "shards", f"{shard:05d}")
 
     def shard_path(self, shard: int) -> str:
-        """Of the library's index."""
         return os.path.join(self.shard_folder(shard), "index")
 
-    def copies_path(self, shard: int) -> str:
+    def replicas_path(self, shard: int) -> str:
         return os.path.join(self.shard_folder(shard), "copies")
 
 
-def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sharded:
+def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> ShardedIndex:
     """The current version of a sharded index, or a named one."""
     root = Path(path)
     current = root / "CURRENT"
@@ -92,11 +109,11 @@ def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sh
         raise CorruptFile(f"{folder}: its manifest cannot be read: {error}") from None
     if manifest.get("format") != FORMAT:
         raise ForeignVersion(f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
-    return Sharded(str(folder), manifest)
+    return ShardedIndex(str(folder), manifest)
 
 
 def new_version(path: str | os.PathLike[str]) -> Path:
-    """An empty folder for a version that nobody sees before `publish`. What a killed build left there is removed."""
+    """An empty folder for a version, invisible before `publish`. Folders of killed builds are removed."""
     for left in (Path(path) / "versions").glob("unfinished-*"):
         shutil.rmtree(left, ignore_errors=True)
     folder = Path(path) / "versions" / f"unfinished-{uuid.uuid4().hex[:12]}"
@@ -104,8 +121,8 @@ def new_version(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]) -> Sharded:
-    """Give a finished version its name and make it current. A reader sees the old one or this one, never a part."""
+def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]) -> ShardedIndex:
+    """Name a finished version and make it current. A reader sees the old version or the new one, never a part."""
     root = Path(path)
     write_whole(folder / "manifest.json", json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
     numbers = [int(each.name.split("-")[1]) for each in (root / "versions").glob("v-*-*")]
@@ -116,48 +133,35 @@ def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]
 
 
 def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
-    """Remove all but the newest versions, and what builds that failed left behind."""
+    """Remove all but the newest versions, and the folders of failed builds."""
     versions = Path(path) / "versions"
     finished = sorted(versions.glob("v-*-*"))
     for folder in [*finished[:-keep], *versions.glob("unfinished-*")]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_OPEN: OrderedDict[str, Any] = OrderedDict()
-
-
-def shard_index(sharded: Sharded, shard: int) -> Index:
-    """A shard's index, mapped once a process: workers of one machine share its pages."""
+def shard_index(sharded: ShardedIndex, shard: int) -> Index:
+    """A shard's index, mapped once per process: workers of one machine share its pages."""
     from nearcast.engine.index import open_index
 
-    # Checked when it was built; each worker would read it all again.
-    return cast("Index", _opened(sharded.shard_path(shard), lambda path: open_index(path, verify=False)))
+    # No verification: the build checked it, and each worker would read every byte again.
+    return cast("Index", _OPEN.get(sharded.shard_path(shard), lambda path: open_index(path, verify=False)))
 
 
-def shard_copies(sharded: Sharded, shard: int) -> Copies:
-    """Which of a shard's subscriptions other shards hold too."""
-    return cast("Copies", _opened(sharded.copies_path(shard), open_copies))
+def shard_replicas(sharded: ShardedIndex, shard: int) -> Replicas:
+    """Which of a shard's subscriptions other shards store too."""
+    return cast("Replicas", _OPEN.get(sharded.replicas_path(shard), open_replicas))
 
 
-def shard_router(sharded: Sharded) -> Router:
-    """The version's router, mapped once a process."""
+def shard_router(sharded: ShardedIndex) -> Router:
+    """The version's router, mapped once per process."""
     from nearcast.sharding.routing.router import Router
 
-    return cast("Router", _opened(sharded.router_path, lambda path: Router.open(path, verify=False)))
+    return cast("Router", _OPEN.get(sharded.router_path, lambda path: Router.open(path, verify=False)))
 
 
-def index_weights(sharded: Sharded) -> Weights:
-    """The version's weights, mapped once a process."""
+def index_weights(sharded: ShardedIndex) -> Weights:
+    """The version's token weights, mapped once per process."""
     from nearcast.sharding.weights import Weights
 
-    return cast("Weights", _opened(sharded.weights_path, lambda path: Weights.open(path, verify=False)))
-
-
-def _opened(path: str, open_it: Callable[[str], Any]) -> Any:
-    """What is at a path, opened once: the last ones used stay open."""
-    if path not in _OPEN:
-        _OPEN[path] = open_it(path)
-    _OPEN.move_to_end(path)
-    while len(_OPEN) > _MOST_OPEN:
-        _OPEN.popitem(last=False)
-    return _OPEN[path]
+    return cast("Weights", _OPEN.get(sharded.weights_path, lambda path: Weights.open(path, verify=False)))

@@ -1,8 +1,8 @@
-"""What tokens weigh for ranked subscriptions: the same in all shards, kept with a version of the index.
+"""Token weights of ranked subscriptions: the same in all shards, saved with a version of the index.
 
-The weights of a row are summed in the order of its terms. A shard has a vocabulary of its own, so tokens come with
-their weights in the order in which the library would number them: scores are then the library's, bit for bit, also
-where one is just at its threshold.
+The weights of a row are summed in the order of its terms, and each shard numbers terms in its own vocabulary. Tokens
+therefore come in the order in which a single index over all subscriptions would number them. Scores are then equal
+to those of the single index bit for bit, even exactly at a threshold.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.bundle import read_bundle, write_bundle
-from nearcast.matching.rank_rows import NO_WEIGHT
-from nearcast.matching.row_keeper import part_of
+from nearcast.matching.row_params import DEFAULT_WEIGHT
+from nearcast.matching.subscription_set import part_of
 from nearcast.tables import read_weights
 from nearcast.tables.columns import strings_of, tokens_of
 from nearcast.tables.faults import Faults
@@ -27,27 +27,27 @@ FORMAT = ("nearcast-weights", 1)
 
 
 class Weights(NamedTuple):
-    """Weights by term of a vocabulary; a token that it does not know has the largest."""
+    """A weight for each term of a vocabulary. An unknown token has the largest weight."""
 
     vocabulary: Vocabulary
     by_term: np.ndarray  # float64[len(vocabulary)]
 
     @property
     def largest(self) -> float:
-        return float(self.by_term.max()) if len(self.by_term) else NO_WEIGHT
+        return float(self.by_term.max()) if len(self.by_term) else DEFAULT_WEIGHT
 
     def of_terms(self, vocabulary: Vocabulary) -> np.ndarray:
-        """float64[n]: the weights of another vocabulary's terms."""
+        """float64[n]: the weight of each term of another vocabulary."""
         return self._of(self.vocabulary.lookup(vocabulary.tokens(np.arange(len(vocabulary)))))
 
     def of_ranked(self, subscriptions: pa.Table) -> pa.Table:
-        """(token, weight) of all tokens of the ranked ones among good subscriptions, for `build_index(weights=)`."""
+        """A table (token, weight) of all tokens of the ranked subscriptions, for `build_index(weights=)`."""
         tokens = tokens_of(ranked_rows(subscriptions), Faults(subscriptions.num_rows, "raise"))
         wanted = Vocabulary()
         if tokens is not None:
             wanted.add(list_parts(tokens)[0])
         known = self.vocabulary.lookup(wanted.tokens(np.arange(len(wanted))))
-        order = np.lexsort((known, known < 0))  # unknown ones weigh the same: their order does not matter
+        order = np.lexsort((known, known < 0))  # unknown tokens last, in any order: they weigh the same
         return pa.table({"token": wanted.tokens(order), "weight": self._of(known[order])})
 
     def _of(self, known: np.ndarray) -> np.ndarray:
@@ -61,25 +61,25 @@ class Weights(NamedTuple):
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Weights:
-        """Mapped: workers of one machine share it."""
+        """Open saved weights as a map, which the processes of one machine share."""
         arrays, header = read_bundle(path, FORMAT, verify)
         vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
         return cls(vocabulary, arrays["weights"])
 
 
 def given_weights(source: Any) -> Weights:
-    """From what `build_index(weights=)` takes: a table (token, weight), a vocabulary, or the file of either."""
+    """Weights from a table (token, weight), a vocabulary, or the file of either, as `build_index(weights=)` takes."""
     vocabulary = Vocabulary()
     return Weights(vocabulary, read_weights(source, vocabulary))
 
 
 def ranked_rows(subscriptions: pa.Table) -> pa.Table:
-    """Those of kind `rank`."""
+    """The subscriptions of kind `rank`."""
     kinds = strings_of(subscriptions, "kind")
     return subscriptions.slice(0, 0) if kinds is None else subscriptions.filter(pc.equal(kinds, "rank"))
 
 
 def unranked_rows(subscriptions: pa.Table) -> pa.Table:
-    """All others."""
+    """The subscriptions of all other kinds."""
     kinds = strings_of(subscriptions, "kind")
     return subscriptions if kinds is None else subscriptions.filter(pc.not_equal(kinds.fill_null("match"), "rank"))

@@ -1,6 +1,6 @@
-"""Rows filed by word: a posting list for each term, a row under its rarest one.
+"""Posting lists by term: each row is filed under its rarest term.
 
-Serves the method `keyword-first`, and the young part of `pyramid`.
+Used by the method `keyword-first` and by the young part of `pyramid`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nearcast.structures.term_order import rarest_two
 
 
 class KeywordLists:
-    """Build, insert, remove and match by words first."""
+    """One posting list a term. An entry has the second rarest term of its row as pivot."""
 
     def __init__(self, store: RowStore) -> None:
         self._store = store
@@ -59,7 +59,7 @@ class KeywordLists:
 
 @kernel
 def match_lists(lists, store, messages, marks, starts):
-    """Fill starts; return the rows that hold, how many lists were read and how many entries were looked at."""
+    """Fill starts; return the rows that match, the number of lists read and of entries compared."""
     out = np.empty(1024, np.int32)
     n = nodes = seen = 0
     n_lists = len(lists.counts)

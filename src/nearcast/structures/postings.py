@@ -1,7 +1,7 @@
-"""Lists of rows with what a scan needs inline: the box (float32, rounded outward) and one more term to test.
+"""Posting lists whose entries contain what a scan needs: the row, its box (float32, rounded outward) and one more term.
 
-Each row is in exactly one list, so no pair is ever seen twice. A list is a run of one arena; a full list moves to the
-end of the arena with half as much room again, and the arena is packed once a third of it is holes.
+Each row is in exactly one list, so no pair is compared twice. All lists lie in one arena. A full list moves to the end
+of the arena with half as much room again, and the arena is packed once a third of it is holes.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ from nearcast.arrays.growable import grown, with_room
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.matching.predicate import row_holds
+from nearcast.structures.arena import has_many_holes, larger_room
+from nearcast.structures.boxes import outward, overlaps, rounded_down
 
 NO_LIST = -1
 
 
 class PostingArrays(NamedTuple):
-    """The first three by list, the next three by place in the arena, the last two by row."""
+    """One row a list (three arrays), the arena (three arrays), and one row a row (two arrays); saved by these names."""
 
-    offsets: np.ndarray  # int64[n_lists]  where the list lies
+    offsets: np.ndarray  # int64[n_lists]  first entry in the arena
     counts: np.ndarray  # int32[n_lists]
-    rooms: np.ndarray  # int32[n_lists]  how many fit before it must move
+    rooms: np.ndarray  # int32[n_lists]  how many entries fit before the list must move
     rows: np.ndarray  # int32[arena]
-    pivots: np.ndarray  # int32[arena]    a term that must occur, or NO_TERM
+    pivots: np.ndarray  # int32[arena]    a term that must occur in the message, or NO_TERM
     boxes: np.ndarray  # float32[arena,4]
     lists: np.ndarray  # int32[n_rows]   the row's list, or NO_LIST
-    places: np.ndarray  # int32[n_rows]   its place within the list
+    places: np.ndarray  # int32[n_rows]   its position in the list
 
 
 class Postings:
-    """Builds, appends, removes; scanning is a kernel, for methods to call."""
+    """Posting lists that change. Kernels of methods scan them with `scan_list`."""
 
     def __init__(self) -> None:
         self.arrays = _laid_out(np.zeros(0, np.int64), 0)
@@ -46,7 +48,7 @@ class Postings:
     def build(
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
     ) -> None:
-        """Start anew with `entries` = (lists, rows, pivots) and the rows' exact boxes."""
+        """Replace all lists by `entries` = (lists, rows, pivots), with the exact boxes of the rows."""
         lists, rows, pivots = entries
         self.arrays = _laid_out(np.bincount(lists, minlength=n_lists), n_rows)
         self._used = self._live = len(rows)
@@ -55,7 +57,7 @@ class Postings:
     def append(
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
     ) -> None:
-        """Add entries to lists, old or new."""
+        """Append entries to lists, which may be new."""
         self._make_lists(n_lists, n_rows)
         rounded, done = outward(boxes), 0
         while True:
@@ -66,7 +68,7 @@ class Postings:
         self._live += len(rounded)
 
     def remove(self, rows: np.ndarray) -> None:
-        """Take rows out of their lists, each in constant time: the last of the list takes the place."""
+        """Remove rows from their lists, each in constant time: the last entry of the list takes its place."""
         _remove(self.arrays, rows)
         self._live -= len(rows)
 
@@ -81,8 +83,8 @@ class Postings:
         )
 
     def _make_room(self, needed: int) -> None:
-        """Room for `needed` more at the arena's end: by packing if a third is holes, else by growing."""
-        if self._used > 1024 and 3 * int(self.arrays.rooms.sum(dtype=np.int64)) < 2 * self._used:
+        """Make room for `needed` more entries at the end of the arena: pack it if it has many holes, then grow it."""
+        if has_many_holes(self._used, int(self.arrays.rooms.sum(dtype=np.int64))):
             self._pack()
         a = self.arrays
         size = self._used + needed
@@ -107,7 +109,7 @@ class Postings:
 
 
 def _laid_out(counts: np.ndarray, n_rows: int) -> PostingArrays:
-    """Empty lists with exactly the room that `counts` asks for."""
+    """Empty lists with room for exactly `counts` entries."""
     starts = starts_of(counts)
     return PostingArrays(
         starts[:-1].copy(),
@@ -121,27 +123,17 @@ def _laid_out(counts: np.ndarray, n_rows: int) -> PostingArrays:
     )
 
 
-def outward(boxes: np.ndarray) -> np.ndarray:
-    """float32 boxes that contain the exact ones: a scan may keep too many, never too few."""
-    with np.errstate(over="ignore"):
-        out = boxes.astype(np.float32)
-    low, high = out[:, :2], out[:, 2:]
-    np.copyto(low, np.nextafter(low, np.float32(-np.inf)), where=low > boxes[:, :2])
-    np.copyto(high, np.nextafter(high, np.float32(np.inf)), where=high < boxes[:, 2:])
-    return out
-
-
 @kernel
 def _append(lists, entries, boxes, done, used):
-    """Append entries from `done` on until the arena is full; return how many are done, and the arena's end."""
+    """Append entries from `done` on until the arena is full; return how many are done, and the end of the arena."""
     wanted, rows, pivots = entries
     for i in range(done, len(wanted)):
         which = wanted[i]
         if lists.counts[which] == lists.rooms[which]:
-            room = lists.counts[which] + lists.counts[which] // 2 + 2
+            room = larger_room(lists.counts[which])
             if used + room > len(lists.rows):
                 return i, used
-            _move(lists, which, used)
+            _copy_list(lists, which, lists, used)
             lists.offsets[which] = used
             lists.rooms[which] = room
             used += room
@@ -157,23 +149,20 @@ def _append(lists, entries, boxes, done, used):
 
 
 @kernel
-def _move(lists, which, target):
-    source = lists.offsets[which]
-    for k in range(lists.counts[which]):
-        lists.rows[target + k] = lists.rows[source + k]
-        lists.pivots[target + k] = lists.pivots[source + k]
-        lists.boxes[target + k] = lists.boxes[source + k]
+def _copy_list(old, which, new, target):
+    """Copy the entries of a list to the arena of `new`, from `target` on."""
+    source = old.offsets[which]
+    for k in range(old.counts[which]):
+        new.rows[target + k] = old.rows[source + k]
+        new.pivots[target + k] = old.pivots[source + k]
+        new.boxes[target + k] = old.boxes[source + k]
 
 
 @kernel
 def _copy_lists(old, new):
     for which in range(len(old.counts)):
-        source, target = old.offsets[which], new.offsets[which]
         new.counts[which] = old.counts[which]
-        for k in range(old.counts[which]):
-            new.rows[target + k] = old.rows[source + k]
-            new.pivots[target + k] = old.pivots[source + k]
-            new.boxes[target + k] = old.boxes[source + k]
+        _copy_list(old, which, new, new.offsets[which])
 
 
 @kernel
@@ -193,7 +182,7 @@ def _remove(lists, rows):
 
 @kernel
 def scan_list(lists, which, store, marks, box, out, n):
-    """Write the rows of one list that hold to out[n:]; return (out, n), out being larger where it had to be."""
+    """Write the rows of one list that match to out[n:]; return (out, n), with a larger `out` where it was too small."""
     first = lists.offsets[which]
     out = with_room(out, n, lists.counts[which] + 1)
     stop = overlapping(lists.boxes, first, first + lists.counts[which], box, out, n)
@@ -208,7 +197,7 @@ def scan_list(lists, which, store, marks, box, out, n):
 
 @kernel
 def _marked(pivots, first, marks, out, n, stop):
-    """Keep those of out[n:stop] whose pivot is marked, or who have none; return the new stop."""
+    """Keep the positions in out[n:stop] whose pivot is marked or missing; return the new stop."""
     for j in range(n, stop):
         pivot = pivots[first + out[j]]
         if pivot < 0 or marks[pivot] != 0:
@@ -219,20 +208,12 @@ def _marked(pivots, first, marks, out, n, stop):
 
 @kernel
 def overlapping(boxes, first, stop, box, out, n):
-    """Write the places of the rounded boxes that overlap to out[n:], counted from `first`; return the new n.
+    """Write the positions of the rounded boxes that overlap to out[n:], counted from `first`; return the new n.
 
-    Each place is written and kept or not by a sum: 1.7 ns a box, where branches that no machine can foresee cost 6.
+    Each position is written, and a sum decides whether it is kept: 1.7 ns a box. Unpredictable branches cost 6 ns.
     """
-    xmin, ymin = rounded_down(box[0]), rounded_down(box[1])
-    xmax, ymax = -rounded_down(-box[2]), -rounded_down(-box[3])
+    rounded = rounded_down(box[0]), rounded_down(box[1]), -rounded_down(-box[2]), -rounded_down(-box[3])
     for k in range(first, stop):
         out[n] = k - first
-        n += np.int64((boxes[k, 0] <= xmax) & (boxes[k, 2] >= xmin) & (boxes[k, 1] <= ymax) & (boxes[k, 3] >= ymin))
+        n += np.int64(overlaps(boxes, k, rounded))
     return n
-
-
-@kernel
-def rounded_down(value):
-    """The largest float32 that is not above."""
-    near = np.float32(value)
-    return np.nextafter(near, np.float32(-np.inf)) if near > value else near

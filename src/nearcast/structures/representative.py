@@ -1,8 +1,9 @@
-"""Which of a row's terms stand for it, and in which order: `random`, `df`, `idf` or `locality`.
+"""Representative terms: which terms represent a row, and in which order. A strategy decides.
 
-Rare terms prune best, so `idf` puts the rarest of all live rows first; `locality` the rarest in the row's own cell of
-a grid, and among equals there the rarest of all. `df` puts the most frequent first, and in a build it covers
-greedily: the term that most rows have stands for all of them, then the one that most of the others have, and so on.
+`idf` puts the term first that is rarest among all live rows, because rare terms prune best. `locality` puts the term
+first that is rarest in the row's cell of a grid, and breaks ties by the frequency among all rows. `df` puts the most
+frequent term first; at a build it covers greedily: the most frequent term represents all rows that have it, then the
+term that most of the remaining rows have, and so on. `random` is a hash of row and term.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _WIDE = (1 << 62) - 1
 
 
 class _Grid(NamedTuple):
-    """Equal cells over the space; what lies outside belongs to the cell nearest by."""
+    """Equal cells over the space. A box outside belongs to the nearest cell."""
 
     xmin: float
     ymin: float
@@ -42,8 +43,17 @@ class _Grid(NamedTuple):
     side: int
 
 
+class _Measures(NamedTuple):
+    """What the order of terms depends on."""
+
+    strategy: int
+    frequencies: np.ndarray  # int64[n_terms]  live rows that have the term
+    grid: _Grid
+    local: IntMapArrays  # (cell, term) -> live rows
+
+
 class Representatives:
-    """Chooses and orders by frequencies that follow every insert and removal."""
+    """Chooses and orders the terms of rows. Its frequencies follow every insert and removal."""
 
     def __init__(self, store: RowStore, space: Space, tokens: str, cells: int) -> None:
         if tokens not in STRATEGIES:
@@ -61,32 +71,32 @@ class Representatives:
         return self._local.nbytes
 
     def start(self, rows: np.ndarray) -> None:
-        """Forget all, then know these rows."""
+        """Count these rows only."""
         self._local = IntMap()
         self.add(rows)
 
     def add(self, rows: np.ndarray) -> None:
-        """Count rows that come."""
+        """Count rows that are inserted."""
         if self._strategy == LOCALITY:
-            # Some at a time: most of their terms are known in their cells already, and would be given room for nothing.
+            # Some at a time: most of their terms are already counted in their cells, and need no room.
             for first in range(0, len(rows), 1 << 17):
                 some = rows[first : first + (1 << 17)]
                 self._local.reserve(self._local.size + int(self._store.arrays.n_terms[some].sum(dtype=np.int64)))
-                self._local.size += _count(self._store.arrays, self._grid, self._local.arrays, some)
+                self._local.size += _count(self._store.arrays, self._grid, self._local.arrays, some, True)
 
     def forget(self, rows: np.ndarray) -> None:
-        """Count rows that go; they are still in the store."""
+        """Stop counting rows that are removed; they are still in the store."""
         if self._strategy == LOCALITY:
-            self._local.size -= _discount(self._store.arrays, self._grid, self._local.arrays, rows)
+            self._local.size -= _count(self._store.arrays, self._grid, self._local.arrays, rows, False)
 
     def firsts(self, rows: np.ndarray) -> np.ndarray:
-        """int32[n]: the term that stands for each row."""
+        """int32[n]: the first term of each row in the order of the strategy."""
         out = np.full(len(rows), NO_TERM, np.int32)
         _firsts(self._store.arrays, self._measures, rows, out)
         return out
 
     def cover(self, rows: np.ndarray) -> np.ndarray:
-        """int32[n]: the same for all rows of a build, where `df` covers greedily."""
+        """int32[n]: the same for the rows of a build, where `df` covers greedily."""
         if self._strategy != DF:
             return self.firsts(rows)
         counts = np.zeros(self._store.n_terms, np.int64)
@@ -96,15 +106,15 @@ class Representatives:
         return out
 
     def orders(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The terms of each row in order, ragged: values (int32) and starts."""
+        """(values int32, starts): the terms of each row in the order of the strategy."""
         starts = starts_of(self._store.arrays.n_terms[rows])
         out = np.empty(starts[-1], np.int32)
         _orders(self._store.arrays, self._measures, rows, starts, out)
         return out, starts
 
     @property
-    def _measures(self) -> tuple[int, np.ndarray, _Grid, IntMapArrays]:
-        return self._strategy, self._store.frequencies, self._grid, self._local.arrays
+    def _measures(self) -> _Measures:
+        return _Measures(self._strategy, self._store.frequencies, self._grid, self._local.arrays)
 
     def state(self) -> dict[str, np.ndarray]:
         return {f"local_{name}": array for name, array in self._local.arrays._asdict().items()}
@@ -115,7 +125,7 @@ class Representatives:
 
 @kernel
 def _cell(grid, box):
-    """The cell of the middle of a box. Held within the grid before it becomes a whole number: it may be infinite."""
+    """The cell of the centre of a box. The centre may be infinite, so it is clipped before it becomes an integer."""
     x = (box[0] / 2 + box[2] / 2 - grid.xmin) / grid.width * grid.side
     y = (box[1] / 2 + box[3] / 2 - grid.ymin) / grid.height * grid.side
     column = np.int64(min(max(x, 0.0), grid.side - 1.0))
@@ -123,46 +133,35 @@ def _cell(grid, box):
 
 
 @kernel
-def _count(arrays, grid, table, rows):
-    """Count the terms of rows in their cells; return how many pairs are new."""
-    added = 0
+def _count(arrays, grid, table, rows, is_insert):
+    """Count the terms of inserted or removed rows in their cells; return how many pairs are new, or are gone."""
+    changed = 0
     for i in range(len(rows)):
         cell = _cell(grid, arrays.boxes[rows[i]])
         first = arrays.offsets[rows[i]]
         for k in range(first, first + arrays.n_terms[rows[i]]):
-            added += count_up(table, (cell << 32) | arrays.terms[k])
-    return added
-
-
-@kernel
-def _discount(arrays, grid, table, rows):
-    """Take the terms of rows off their cells' counts; return how many pairs are gone."""
-    gone = 0
-    for i in range(len(rows)):
-        cell = _cell(grid, arrays.boxes[rows[i]])
-        first = arrays.offsets[rows[i]]
-        for k in range(first, first + arrays.n_terms[rows[i]]):
-            gone += count_down(table, (cell << 32) | arrays.terms[k])
-    return gone
+            key = (cell << 32) | arrays.terms[k]
+            changed += count_up(table, key) if is_insert else count_down(table, key)
+    return changed
 
 
 @kernel
 def _measure(measures, cell, row, term):
-    """The smaller, the sooner."""
-    strategy, frequencies, _, table = measures
-    if strategy == IDF:
-        return frequencies[term]
-    if strategy == DF:
-        return -frequencies[term]
-    if strategy == RANDOM:
+    """A number by which terms are sorted, ascending."""
+    frequency = measures.frequencies[term]
+    if measures.strategy == IDF:
+        return frequency
+    if measures.strategy == DF:
+        return -frequency
+    if measures.strategy == RANDOM:
         return home_slot((np.int64(row) << 32) | term, _WIDE)
-    return (np.int64(find(table, (cell << 32) | term)) << 32) | frequencies[term]
+    return (np.int64(find(measures.local, (cell << 32) | term)) << 32) | frequency
 
 
 @kernel
 def _firsts(arrays, measures, rows, out):
     for i in range(len(rows)):
-        cell = _cell(measures[2], arrays.boxes[rows[i]])
+        cell = _cell(measures.grid, arrays.boxes[rows[i]])
         first = arrays.offsets[rows[i]]
         least = np.int64(0)
         for k in range(first, first + arrays.n_terms[rows[i]]):
@@ -175,7 +174,7 @@ def _firsts(arrays, measures, rows, out):
 @kernel
 def _orders(arrays, measures, rows, starts, out):
     for i in range(len(rows)):
-        cell = _cell(measures[2], arrays.boxes[rows[i]])
+        cell = _cell(measures.grid, arrays.boxes[rows[i]])
         first, n = arrays.offsets[rows[i]], np.int64(arrays.n_terms[rows[i]])
         by = np.empty(n, np.int64)
         for k in range(n):
@@ -195,7 +194,7 @@ def _count_terms(arrays, rows, counts):
 
 @kernel
 def _members(arrays, rows, starts):
-    """For each term, where among `rows` those lie that have it."""
+    """For each term, the positions in `rows` of the rows that have it."""
     out, ends = np.empty(starts[-1], np.int32), starts.copy()
     for i in range(len(rows)):
         first = arrays.offsets[rows[i]]
@@ -207,8 +206,8 @@ def _members(arrays, rows, starts):
 
 @kernel
 def _cover(arrays, rows, counts, starts, out):
-    """The greedy cover. Terms wait in chains by how many uncovered rows have them; one whose number has fallen since is
-    moved down when its turn comes, so each is looked at about as often as its number falls.
+    """The greedy cover. Terms are chained by the number of uncovered rows that have them. A term whose number has
+    fallen meanwhile moves to a lower chain when its turn comes, so it is visited about as often as its number falls.
     """
     members = _members(arrays, rows, starts)
     chains, following = np.full(counts.max() + 1 if len(counts) else 1, NO_TERM), np.full(len(counts), NO_TERM)

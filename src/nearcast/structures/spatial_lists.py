@@ -1,6 +1,6 @@
-"""Rows filed by place: a loose grid of cells, each with a list of rows.
+"""Posting lists by place: a loose grid of cells, each with a list of rows.
 
-Serves rows without terms, which every method leaves to it, and the method `spatial-first`.
+Used by the method `spatial-first`, and for the rows without terms of every method.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nearcast.structures.term_order import rarest_two
 
 
 class SpatialLists:
-    """Build, insert, remove and match by place first."""
+    """One posting list a cell. An entry has the rarest term of its row as pivot."""
 
     def __init__(self, store: RowStore, space: Space) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class SpatialLists:
 
 @kernel
 def _match(grid, lists, store, messages, marks, starts):
-    """Fill starts; return the rows that hold, how many cells were read and how many entries were looked at."""
+    """Fill starts; return the rows that match, the number of cells read and of entries compared."""
     out = np.empty(1024, np.int32)
     cells = np.empty(256, np.int32)
     n = nodes = seen = 0

@@ -1,4 +1,4 @@
-"""The rarest terms of rows, by the live frequencies; among equals the smaller term."""
+"""The rarest terms of rows, by the frequencies of the live rows; among equals the smaller term."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_TERM = -1
 
 
 def rarest_two(store: RowStore, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rarest and the second rarest term of each row, NO_TERM where there is none."""
+    """The rarest and the second rarest term of each row, or NO_TERM."""
     first, second = np.full(len(rows), NO_TERM, np.int32), np.full(len(rows), NO_TERM, np.int32)
     _rarest_two(store.arrays, store.frequencies, rows, first, second)
     return first, second

@@ -267,7 +267,7 @@ def test_regions_survive_geojson(region: Region) -> None:
 
 
 def test_the_examples_of_the_manual_are_accepted() -> None:
-    manual = Path(__file__).parents[3].joinpath("docs", "regions.md").read_text()
+    manual = Path(__file__).parents[3].joinpath("docs", "reference", "regions.md").read_text()
     blocks = re.findall(r"^```(json|text)\n(.*?)^```", manual, re.MULTILINE | re.DOTALL)
     assert len(blocks) >= 5
     for kind, block in blocks:

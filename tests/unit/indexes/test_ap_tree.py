@@ -31,7 +31,7 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_box, random_messages, random_subscriptions, tiny_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 
 SMALL = [
     "ap-tree f=3 theta_p=2",
@@ -45,11 +45,11 @@ SMALL = [
 UPDATES, CHECKS = (80, 2) if JIT_DISABLED else (800, 4)
 
 
-def tree_of(matcher: Matcher) -> ApTree:
+def tree_of(matcher: SubscriptionSet) -> ApTree:
     return cast(ApTree, matcher.method)
 
 
-def change(method: str, updates: int, n_ids: int, checks: int) -> Matcher:
+def change(method: str, updates: int, n_ids: int, checks: int) -> SubscriptionSet:
     """Inserts, replacements and removals, many at a time or one by one."""
     world = World(7, n_ids, vocabulary=max(20, n_ids // 10))
     matcher = empty(method)
@@ -282,4 +282,4 @@ def test_long_rows_and_messages_are_matched_in_full() -> None:
 )
 def test_unusable_options_are_refused_by_name(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(options))):
-        Matcher("ap-tree", built("brute", []).space, options)
+        SubscriptionSet("ap-tree", built("brute", []).space, options)

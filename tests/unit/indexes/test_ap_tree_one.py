@@ -10,18 +10,18 @@ import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, insert, point, remove
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 
 MESSAGES = random_messages(1, 30)
 MANY = 500 if JIT_DISABLED else 9_000
 METHOD = "ap-tree f=3 theta_p=2"
 
 
-def one(matcher: Matcher, message: Message) -> list[int]:
+def one(matcher: SubscriptionSet, message: Message) -> list[int]:
     return matcher.match_one(np.array(message.terms, np.int32), *message.box[:2]).tolist()  # type: ignore[no-any-return]
 
 
-def expect_as_a_batch(matcher: Matcher) -> None:
+def expect_as_a_batch(matcher: SubscriptionSet) -> None:
     assert [one(matcher, message) for message in MESSAGES] == answers(matcher, MESSAGES)
 
 

@@ -26,8 +26,8 @@ from nearcast.matching.checks.cases import (
     point,
     remove,
 )
-from nearcast.matching.matcher import Matcher
 from nearcast.matching.method import find_method
+from nearcast.matching.subscription_set import SubscriptionSet
 
 N = 150 if JIT_DISABLED else 600
 WORDS = 400
@@ -60,30 +60,30 @@ RANGES = [m._replace(box=(m.box[0], m.box[1], m.box[0] + 0.3, m.box[1] + 0.3)) f
 """Short, and over many cells."""
 
 
-def told(sample: list[Message], subscriptions: list[Subscription]) -> Matcher:
+def told(sample: list[Message], subscriptions: list[Subscription]) -> SubscriptionSet:
     matcher = empty("auto")
     matcher.expect(batch_of(sample))
     insert(matcher, subscriptions)
     return matcher
 
 
-def auto_of(matcher: Matcher) -> Auto:
+def auto_of(matcher: SubscriptionSet) -> Auto:
     assert isinstance(matcher.method, Auto)
     return matcher.method
 
 
-def chosen(matcher: Matcher) -> str:
+def chosen(matcher: SubscriptionSet) -> str:
     return auto_of(matcher).chosen.name
 
 
-def match_often(matcher: Matcher, load: list[Message]) -> None:
+def match_often(matcher: SubscriptionSet, load: list[Message]) -> None:
     """Often enough for the messages kept to be all of this load."""
     batch = batch_of(load)
     for _ in range(2 * trial.MOST_MESSAGES // watch.BLOCK):
         matcher.match(batch)
 
 
-def switched() -> Matcher:
+def switched() -> SubscriptionSet:
     """Planned for short messages, and switched by long ones."""
     matcher = told(SHORT, tiny(N))
     assert chosen(matcher) == "pyramid"
@@ -101,7 +101,7 @@ def test_the_sample_decides() -> None:
 
 
 def test_without_the_default_the_others_are_chosen_among(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(find_method("pyramid"), "cost_ns", None)
+    monkeypatch.setattr(find_method("match", "pyramid"), "cost_ns", None)
     monkeypatch.setattr(trial, "LEAST_ROWS", 600)  # all rows, also in plain Python
     wide = [s._replace(box=(0.0, 0.0, 1.0, 1.0)) for s in tiny(N)]
     assert chosen(told(SHORT, wide)) == "keyword-first", "words divide, places do not"
@@ -124,9 +124,9 @@ def test_the_same_rows_and_messages_always_make_the_same_plan() -> None:
 
 
 def test_a_method_that_was_not_fitted_counts_by_what_it_says_of_itself() -> None:
-    brute = find_method("brute")
+    brute = find_method("match", "brute")
     assert costs.nanoseconds(brute, 5, 50, (2, 3, 4)) == 5.0, "a node and a candidate weigh alike"
-    assert costs.nanoseconds(find_method("pyramid"), 1, 0, (0, 0, 0)) == costs.FITTED["pyramid"].message
+    assert costs.nanoseconds(find_method("match", "pyramid"), 1, 0, (0, 0, 0)) == costs.FITTED["pyramid"].message
 
 
 def test_few_rows_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,14 +241,14 @@ def test_rows_removed_from_the_method_alone_stay_away_after_a_switch() -> None:
 @pytest.mark.usefixtures("impatient")
 def test_saved_after_a_switch_and_opened_it_is_the_same() -> None:
     matcher = switched()
-    opened = Matcher.restored(*matcher.state())
+    opened = SubscriptionSet.restored(*matcher.state())
     assert chosen(opened) == "spatial-first" and opened.method.plan == matcher.method.plan
     expect_equal(opened, built("brute", tiny(N)), LONG[:10] + SHORT)
 
 
 @pytest.mark.usefixtures("impatient")
 def test_an_opened_index_switches_only_after_a_change() -> None:
-    opened = Matcher.restored(*told(SHORT, tiny(N)).state())
+    opened = SubscriptionSet.restored(*told(SHORT, tiny(N)).state())
     match_often(opened, LONG)
     assert chosen(opened) == "pyramid", "its arrays are shared; another method's would be this process's own"
     insert(opened, tiny(5, seed=9, first=5000))

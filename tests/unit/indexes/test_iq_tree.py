@@ -27,18 +27,18 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from quad_steps import CHANGES, MESSAGES
 
 SETTINGS = ["iq-tree horizon=1", "iq-tree horizon=60 depth=4", "iq-tree horizon=1000 depth=5"]
 UNIT = np.array(EVERYWHERE)
 
 
-def tree_of(matcher: Matcher) -> CellTree:
-    return matcher.method.tree  # type: ignore[attr-defined, no-any-return]
+def tree_of(matcher: SubscriptionSet) -> CellTree:
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound_cells(tree_of(matcher), matcher.store, rows)
@@ -67,7 +67,7 @@ def test_what_comes_and_goes_leaves_no_list_and_no_node_behind() -> None:
     expect_sound_method(matcher)
 
 
-def copies_of(matcher: Matcher, subscription: int) -> list[tuple[int, int, int]]:
+def copies_of(matcher: SubscriptionSet, subscription: int) -> list[tuple[int, int, int]]:
     return cover_by_hand(tree_of(matcher), matcher.store, subscription)
 
 
@@ -109,15 +109,15 @@ def test_thousands_of_identical_rows_are_found_and_go_again() -> None:
 def test_a_sample_of_messages_says_where_cells_should_be_small() -> None:
     subscriptions = random_subscriptions(3, 200 if JIT_DISABLED else 1000, vocabulary=20, largest=0.1)
     left = [Message(m.terms, point(m.box[0] / 4, m.box[1])) for m in random_messages(4, 400, vocabulary=20)]
-    told, untold = empty("iq-tree horizon=2000"), empty("iq-tree horizon=2000")
-    told.expect(batch_of(left[:300]))
+    sampled, unsampled = empty("iq-tree horizon=2000"), empty("iq-tree horizon=2000")
+    sampled.expect(batch_of(left[:300]))
     works = []
-    for matcher in (told, untold):
+    for matcher in (sampled, unsampled):
         insert(matcher, subscriptions)
         answers(matcher, left[300:])
         works.append(matcher.stats.candidates)
     assert works[0] < works[1], "fewer candidates where messages are"
-    assert answers(told, left[300:]) == answers(untold, left[300:])
+    assert answers(sampled, left[300:]) == answers(unsampled, left[300:])
 
 
 def test_a_point_looks_at_little_more_than_what_matches_by_its_rarest_word() -> None:

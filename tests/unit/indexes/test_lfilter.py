@@ -1,4 +1,4 @@
-"""`lfilter` from inside: two structures over one order after every change, the ways it takes, and what they cost."""
+"""`lfilter` from inside: two structures over one order after every change, its strategies and their costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.indexes.lfilter import LFilter
-from nearcast.indexes.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE, WAYS
+from nearcast.indexes.lfilter.choice import BY_CELLS, BY_LISTS, BY_TRIE, STRATEGIES
 from nearcast.indexes.lfilter.costs import TOKEN, cost_by_trie
 from nearcast.indexes.lfilter.loads import LENGTHS
 from nearcast.matching.checks.cases import (
@@ -29,32 +29,32 @@ from nearcast.matching.checks.cases import (
     point,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from quad_soundness import expect_sound as expect_sound_quadtree
 from trie_soundness import expect_sound_trie
 
-EVERY_WAY = [f"lfilter way={way} gap=2 tau_num=2" for way in (*WAYS, "cost")]
+EVERY_STRATEGY = [f"lfilter way={strategy} gap=2 tau_num=2" for strategy in (*STRATEGIES, "cost")]
 
 
-def method_of(matcher: Matcher) -> LFilter:
+def method_of(matcher: SubscriptionSet) -> LFilter:
     assert isinstance(matcher.method, LFilter)
     return matcher.method
 
 
-def expect_sound(matcher: Matcher) -> None:
-    """Both structures are, and the quadtree's lists are in the order of the trie: by number, and so by first token."""
+def expect_sound(matcher: SubscriptionSet) -> None:
+    """Both structures are, and the quadtree's lists are in the order of the trie: by number, and so by rarest term."""
     method, store = method_of(matcher), matcher.store
     rows = store.live_rows()
     rows = rows[store.arrays.n_terms[rows] > 0]
     expect_sound_trie(method.trie, store, rows)
     numbers = {int(row): int(method.trie.arrays.numbers[row]) for row in rows}
     expect_sound_quadtree(method.quadtree, store, rows.tolist(), numbers)
-    lists, places = method.quadtree.arrays.lists, method.trie.places
+    lists, ranks = method.quadtree.arrays.lists, method.trie.ranks
     for offset, count in zip(lists.offsets.tolist(), lists.counts.tolist(), strict=True):
-        for row, shown in zip(lists.rows[offset:][:count], lists.pivots[offset:][:count], strict=True):
+        for row, term in zip(lists.rows[offset:][:count], lists.pivots[offset:][:count], strict=True):
             first, n = store.arrays.offsets[row], store.arrays.n_terms[row]
-            assert places[shown] == places[store.arrays.terms[first : first + n]].max(), "the first token is shown"
-        assert (np.diff(places[lists.pivots[offset : offset + count]]) >= 0).all(), "and lists are sorted by it"
+            assert ranks[term] == ranks[store.arrays.terms[first : first + n]].max(), "the entry holds the rarest term"
+        assert (np.diff(ranks[lists.pivots[offset : offset + count]]) >= 0).all(), "and lists are sorted by it"
 
 
 TERMS = st.lists(st.integers(0, 7), min_size=1, max_size=4, unique=True).map(sorted)
@@ -67,7 +67,7 @@ STEPS = st.lists(
     ),
     max_size=12,
 )
-ASKED = [
+MESSAGES = [
     Message([0, 1, 2, 5], point(0.25, 0.5)),
     Message(list(range(8)), (0.2, 0.05, 0.5, 0.6)),
     Message([3], EVERYWHERE),
@@ -75,12 +75,12 @@ ASKED = [
 
 
 @settings(max_examples=5 if JIT_DISABLED else 15, deadline=None)
-@given(STEPS, st.sampled_from(EVERY_WAY))
+@given(STEPS, st.sampled_from(EVERY_STRATEGY))
 def test_every_step_leaves_both_structures_right_over_one_order(steps: list[Step], method: str) -> None:
-    expect_sound_in_steps(method, steps, expect_sound, ASKED, ask_each_time=True)
+    expect_sound_in_steps(method, steps, expect_sound, MESSAGES, ask_each_time=True)
 
 
-@pytest.mark.parametrize("method", EVERY_WAY)
+@pytest.mark.parametrize("method", EVERY_STRATEGY)
 def test_many_changes_leave_the_answers_right(method: str) -> None:
     world = World(5, 250, vocabulary=25)
     expect_sound_in_rounds(method, world, 1 if JIT_DISABLED else 4, expect_sound)
@@ -95,22 +95,22 @@ LONG = [m._replace(terms=sorted({*m.terms, *range(0, 300, 2)})) for m in random_
 @pytest.mark.parametrize("options", ["tau_num=4 copies=16", "tau_num=16", "copies=1 tau_num=8"])
 def test_all_ways_find_the_same_and_a_row_of_many_lists_once(options: str) -> None:
     oracle = built("brute", SUBSCRIPTIONS)
-    for way in (*WAYS, "cost"):
-        matcher = built(f"lfilter way={way} {options}", SUBSCRIPTIONS)
+    for strategy in (*STRATEGIES, "cost"):
+        matcher = built(f"lfilter way={strategy} {options}", SUBSCRIPTIONS)
         expect_equal(matcher, oracle, POINTS + RANGES + LONG)
 
 
 def test_lists_that_are_cut_leave_less_to_verify_than_either_structure_alone() -> None:
     seen = {}
-    for way in WAYS:
-        matcher = built(f"lfilter way={way} tau_num=64", SUBSCRIPTIONS)
+    for strategy in STRATEGIES:
+        matcher = built(f"lfilter way={strategy} tau_num=64", SUBSCRIPTIONS)
         matcher.match(batch_of(POINTS))
-        seen[way] = matcher.stats.candidates
+        seen[strategy] = matcher.stats.candidates
     assert seen["lists"] < 0.5 * min(seen["trie"], seen["cells"])
 
 
-def ways_of(matcher: Matcher, messages: list[Message]) -> list[int]:
-    """How many messages take each way."""
+def strategies_of(matcher: SubscriptionSet, messages: list[Message]) -> list[int]:
+    """How many messages take each strategy."""
     before = method_of(matcher).choices.copy()
     answers(matcher, messages)
     return (method_of(matcher).choices - before)[:, 0].astype(int).tolist()  # type: ignore[no-any-return]
@@ -118,17 +118,17 @@ def ways_of(matcher: Matcher, messages: list[Message]) -> list[int]:
 
 def test_a_short_message_for_everywhere_takes_the_trie_and_a_long_one_at_a_point_the_cells() -> None:
     matcher = built("lfilter", SUBSCRIPTIONS)
-    assert ways_of(matcher, [Message([299], EVERYWHERE)] * 3)[BY_TRIE] == 3
-    assert ways_of(matcher, [Message(list(range(300)), point(0.01, 0.99))] * 3)[BY_CELLS] == 3
+    assert strategies_of(matcher, [Message([299], EVERYWHERE)] * 3)[BY_TRIE] == 3
+    assert strategies_of(matcher, [Message(list(range(300)), point(0.01, 0.99))] * 3)[BY_CELLS] == 3
 
 
 def test_one_message_that_the_quadtree_would_save_little_on_opens_it_not_but_many_do() -> None:
     """Twenty tokens are 16 us at least in the trie, and a point meets a few entries; to open the quadtree is 50."""
     matcher = built("lfilter", SUBSCRIPTIONS)
     odd, usual = Message(list(range(280, 300)), point(0.01, 0.99)), Message([299], point(0.5, 0.5))
-    assert ways_of(matcher, [odd]) == [1, 0, 0]
-    assert ways_of(matcher, [usual, odd, usual]) == [3, 0, 0]
-    taken = ways_of(matcher, [usual, odd, odd] * 20)
+    assert strategies_of(matcher, [odd]) == [1, 0, 0]
+    assert strategies_of(matcher, [usual, odd, usual]) == [3, 0, 0]
+    taken = strategies_of(matcher, [usual, odd, odd] * 20)
     assert taken[BY_TRIE] == 20, "what takes the trie at once does so among the others too"
     expect_equal(matcher, built("brute", SUBSCRIPTIONS), [odd, usual, *[usual, odd, odd] * 20])
 
@@ -144,22 +144,22 @@ def test_long_lists_and_few_tokens_take_lists() -> None:
     matcher = built("lfilter", subscriptions)
     message = Message([3, 41], point(0.5, 0.5))
     if not JIT_DISABLED:
-        assert ways_of(matcher, [message]) != [0, 1, 0], "the cell's list has all rows"
+        assert strategies_of(matcher, [message]) != [0, 1, 0], "the cell's list has all rows"
     forced = built("lfilter way=lists", subscriptions)
     assert answers(matcher, [message]) == answers(forced, [message])
-    assert ways_of(forced, [message])[BY_LISTS] == 1
+    assert strategies_of(forced, [message])[BY_LISTS] == 1
     assert forced.stats.candidates < 0.1 * n
 
 
-def test_expected_and_spent_costs_are_told_and_are_of_one_size() -> None:
+def test_expected_and_spent_costs_are_reported_and_are_of_one_size() -> None:
     messages = POINTS + RANGES + LONG
-    for way in WAYS:
-        matcher = built(f"lfilter way={way}", SUBSCRIPTIONS)
+    for strategy in STRATEGIES:
+        matcher = built(f"lfilter way={strategy}", SUBSCRIPTIONS)
         matcher.match(batch_of(messages))
         stats = matcher.stats
         assert stats.expected_ns > 0 and stats.spent_ns > 0
-        assert 1 / 4 < stats.expected_ns / stats.spent_ns < 4, way
-        assert f"{way} for {len(messages)} messages" in matcher.method.plan
+        assert 1 / 4 < stats.expected_ns / stats.spent_ns < 4, strategy
+        assert f"{strategy} for {len(messages)} messages" in matcher.method.plan
         again = matcher.stats
         matcher.match(batch_of(messages))
         assert matcher.stats.expected_ns == 2 * again.expected_ns
@@ -196,4 +196,4 @@ def test_what_terms_cost_is_learned_again_when_rows_have_changed() -> None:
 @pytest.mark.parametrize("options", [{"way": "both"}, {"gap": 0}, {"tau_num": 0}, {"copies": 0}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        Matcher("lfilter", empty("brute").space, options)
+        SubscriptionSet("lfilter", empty("brute").space, options)

@@ -1,4 +1,4 @@
-"""`mbr-trie` from inside: soundness after every change, numbers that run out, and what each way of probing visits."""
+"""`mbr-trie` from inside: soundness after every change, numbers that run out, and what each kind of probing visits."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.trie.nodes import GAP, N_FREE, RENUMBERED, ROOT, USED
 from trie_soundness import expect_sound_trie
 
 GAPS = ["mbr-trie gap=1", "mbr-trie gap=2", "mbr-trie gap=5", "mbr-trie"]
 
 
-def trie_of(matcher: Matcher) -> MbrTrie:
+def trie_of(matcher: SubscriptionSet) -> MbrTrie:
     assert isinstance(matcher.method, MbrTrie)
     return matcher.method
 
 
-def expect_sound(matcher: Matcher) -> None:
+def expect_sound(matcher: SubscriptionSet) -> None:
     store = matcher.store
     rows = store.live_rows()
-    expect_sound_trie(trie_of(matcher).trie, store, rows[store.arrays.n_terms[rows] > 0])
+    expect_sound_trie(trie_of(matcher).structure, store, rows[store.arrays.n_terms[rows] > 0])
 
 
 TERMS = st.lists(st.integers(0, 7), min_size=1, max_size=5, unique=True).map(sorted)
@@ -57,13 +57,13 @@ STEPS = st.lists(
 )
 
 
-ASKED = [Message([0, 1, 2, 5], point(0.25, 0.5)), Message(list(range(8)), (0.2, 0.05, 0.5, 0.6))]
+MESSAGES = [Message([0, 1, 2, 5], point(0.25, 0.5)), Message(list(range(8)), (0.2, 0.05, 0.5, 0.6))]
 
 
 @settings(max_examples=10 if JIT_DISABLED else 40, deadline=None)
 @given(STEPS, st.sampled_from(GAPS))
 def test_every_step_leaves_order_ranges_and_boxes_right(steps: list[Step], method: str) -> None:
-    expect_sound_in_steps(method, steps, expect_sound, ASKED)
+    expect_sound_in_steps(method, steps, expect_sound, MESSAGES)
 
 
 @pytest.mark.parametrize("method", GAPS)
@@ -85,12 +85,12 @@ def test_gaps_that_are_used_up_are_made_anew_and_the_order_stays(method: str) ->
         kept = [row for row in after if row in before]
         assert kept == list(before), "the order of rows stays when they are numbered anew"
     expect_sound(matcher)
-    assert trie_of(matcher).trie.arrays.head[RENUMBERED] > 0
+    assert trie_of(matcher).structure.arrays.head[RENUMBERED] > 0
 
 
-def numbers_of(matcher: Matcher) -> dict[int, int]:
+def numbers_of(matcher: SubscriptionSet) -> dict[int, int]:
     """The rows in the order of their numbers."""
-    a = trie_of(matcher).trie.arrays
+    a = trie_of(matcher).structure.arrays
     rows = np.flatnonzero(a.leaves >= 0)
     return {int(row): int(a.numbers[row]) for row in rows[np.argsort(a.numbers[rows])]}
 
@@ -101,7 +101,7 @@ def test_wide_gaps_last_for_hundreds_of_equal_rows_and_cost_few_new_numbers() ->
     trie_of(matcher).rebuild_growth = np.inf  # type: ignore[misc]
     for k in range(n):
         insert(matcher, [Subscription(10 + k, [2], EVERYWHERE)])
-    a = trie_of(matcher).trie.arrays
+    a = trie_of(matcher).structure.arrays
     assert a.head[RENUMBERED] < 20 * n, "rows numbered anew, for each that came"
     expect_sound(matcher)
 
@@ -113,7 +113,7 @@ def test_everything_that_goes_leaves_one_empty_node_behind() -> None:
     for subscription in subscriptions:
         remove(matcher, [subscription.id])
         expect_sound(matcher)
-    a = trie_of(matcher).trie.arrays
+    a = trie_of(matcher).structure.arrays
     assert a.head[USED] - a.head[N_FREE] == 1 and a.below[ROOT] == 0
     insert(matcher, subscriptions)
     expect_equal(matcher, built("brute", subscriptions), random_messages(5, 40))
@@ -126,8 +126,8 @@ def test_a_wide_node_puts_off_making_its_box_tight_but_not_for_ever() -> None:
     debts = []
     for k in range(150):
         remove(matcher, [k])
-        node = int(trie_of(matcher).trie.arrays.leaves[matcher.store.live_rows()[0]])
-        debts.append(int(trie_of(matcher).trie.arrays.debts[node]))
+        node = int(trie_of(matcher).structure.arrays.leaves[matcher.store.live_rows()[0]])
+        debts.append(int(trie_of(matcher).structure.arrays.debts[node]))
     assert 0 < max(debts) <= 25
     assert debts.count(0) > 4, "it is made tight again and again"
     expect_sound(matcher)
@@ -177,10 +177,10 @@ def test_nodes_that_do_not_overlap_are_not_reached() -> None:
 @pytest.mark.parametrize("options", [{"probe": "both"}, {"gap": 0}, {"gap": 1.5}, {"gap": True}, {"gap": 1 << 40}])
 def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
-        Matcher("mbr-trie", empty("brute").space, options)
+        SubscriptionSet("mbr-trie", empty("brute").space, options)
 
 
 def test_numbers_are_a_gap_apart_after_a_build() -> None:
     matcher = built("mbr-trie gap=7", random_subscriptions(8, 50))
-    a = trie_of(matcher).trie.arrays
+    a = trie_of(matcher).structure.arrays
     assert set(np.diff(np.sort(a.numbers[a.leaves >= 0])).tolist()) == {a.head[GAP]}

@@ -9,17 +9,17 @@ import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, insert, point, remove
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 
 MESSAGES = random_messages(1, 30)
 MANY = 500 if JIT_DISABLED else 9_000
 
 
-def one(matcher: Matcher, message: Message) -> list[int]:
+def one(matcher: SubscriptionSet, message: Message) -> list[int]:
     return matcher.match_one(np.array(message.terms, np.int32), *message.box[:2]).tolist()  # type: ignore[no-any-return]
 
 
-def expect_as_a_batch(matcher: Matcher) -> None:
+def expect_as_a_batch(matcher: SubscriptionSet) -> None:
     assert [one(matcher, message) for message in MESSAGES] == answers(matcher, MESSAGES)
 
 
@@ -55,8 +55,8 @@ def test_terms_that_only_a_row_without_terms_brought_are_within_the_marks() -> N
     insert(matcher, [Subscription(2, [], EVERYWHERE, [5_000_000])])  # takes the number of the row that went
     remove(matcher, [2])
     assert one(matcher, message) == [1]
-    desk = matcher.method._tickets.desk  # type: ignore[attr-defined]
-    assert JIT_DISABLED or desk.n_terms == matcher.store.n_terms == 5_000_001
+    packed = matcher.method._point_matcher.arguments  # type: ignore[attr-defined]
+    assert JIT_DISABLED or packed.n_terms == matcher.store.n_terms == 5_000_001
 
 
 def test_answers_are_not_overwritten_by_later_ones() -> None:

@@ -12,7 +12,7 @@ from changing_world import World, expect_right
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.lfilter.estimate import expected
+from nearcast.indexes.lfilter.estimate import estimate_lists
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     UNIT,
@@ -28,8 +28,8 @@ from nearcast.matching.checks.cases import (
     rows_of,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
 from nearcast.matching.store import RowStore
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.quadtree.nodes import NONE, ROOT
 from nearcast.structures.quadtree.pivots import covers
 from nearcast.structures.quadtree.search import visited_nodes
@@ -45,11 +45,11 @@ DEEP = [
 ]
 
 
-def tree_of(matcher: Matcher) -> PivotalQuadtree:
-    return matcher.method.tree  # type: ignore[attr-defined, no-any-return]
+def tree_of(matcher: SubscriptionSet) -> PivotalQuadtree:
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound(tree_of(matcher), matcher.store, rows, {row: row for row in rows})
@@ -127,19 +127,19 @@ def test_lists_follow_numbers_that_are_not_rows() -> None:
 
 
 def pivotal_sets(tree: PivotalQuadtree) -> dict[int, set[int]]:
-    """By definition: the tokens of a node's own list and of all lists below it."""
+    """By definition: the pivotal terms of a node's own list and of all lists below it."""
     quad, cells = tree.arrays, cells_of(tree.arrays)
     found: dict[int, set[int]] = {}
     for node in sorted(cells, key=lambda each: -cells[each][0]):
         first = int(quad.lists.offsets[node])
-        found[node] = set(tree.tokens[quad.lists.rows[first : first + quad.lists.counts[node]]].tolist())
+        found[node] = set(tree.pivots[quad.lists.rows[first : first + quad.lists.counts[node]]].tolist())
         if quad.nodes.children[node] != NONE:
             found[node].update(*(found[int(quad.nodes.children[node]) + k] for k in range(4)))
     return found
 
 
 def visited_by_definition(tree: PivotalQuadtree, message: Message) -> set[int]:
-    """Place and one of the sets; below a token of the cover set place alone. A covered token is in no set below."""
+    """Place and one of the sets; below a term of the cover set place alone. A covered term is in no set below."""
     quad, cells, pivotal = tree.arrays, cells_of(tree.arrays), pivotal_sets(tree)
     span = span_of_box(quad, np.array(message.box))
     found, waiting = set(), [(ROOT, False, frozenset(message.terms))]
@@ -174,7 +174,7 @@ def test_exactly_the_nodes_of_the_papers_rule_are_visited(method: str, vocabular
     assert pruned > 0
 
 
-def test_copies_bound_what_is_held_and_more_of_them_leave_fewer_candidates() -> None:
+def test_copies_bound_what_is_stored_and_more_of_them_leave_fewer_candidates() -> None:
     n = 300 if JIT_DISABLED else 3000
     subscriptions = random_subscriptions(6, n, largest=0.3) + [Subscription(-1000, [1], EVERYWHERE)]
     seen, entries = [], []
@@ -188,7 +188,7 @@ def test_copies_bound_what_is_held_and_more_of_them_leave_fewer_candidates() -> 
     assert seen[0] > 1.2 * seen[1] > 1.2 * seen[2]
 
 
-def test_a_covered_token_is_asked_for_once_and_then_place_alone_decides() -> None:
+def test_a_covered_term_is_looked_up_once_and_then_place_alone_decides() -> None:
     corners = [Subscription(i, [0], (x, y, x + 0.1, y + 0.1)) for i, (x, y) in enumerate(CORNERS)]
     rest = [Subscription(10 + i, [1 + i], (x, y, x + 0.1, y + 0.1)) for i, (x, y) in enumerate(CORNERS)]
     tree = tree_of(built("pt-quadtree tau_num=2 depth=1 lists=mx-cif", corners + rest))
@@ -217,8 +217,8 @@ def sets_of(tree: PivotalQuadtree) -> tuple[set[int], set[int]]:
     """The root's cover set and non-cover set, as the table has them."""
     keys, values = tree.arrays.table
     root = (values != ABSENT) & (keys >> 32 == ROOT)
-    tokens = {int(key): bool(covers(value)) for key, value in zip(keys[root], values[root], strict=True)}
-    return {t for t, is_cover in tokens.items() if is_cover}, {t for t, is_cover in tokens.items() if not is_cover}
+    terms = {int(key): bool(covers(value)) for key, value in zip(keys[root], values[root], strict=True)}
+    return {t for t, is_cover in terms.items() if is_cover}, {t for t, is_cover in terms.items() if not is_cover}
 
 
 CORNERS = [(0.1, 0.1), (0.7, 0.1), (0.1, 0.7), (0.7, 0.7)]
@@ -228,10 +228,10 @@ def test_the_estimate_for_a_range_is_exact_where_cells_are_whole_and_within_boun
     matcher = built("pt-quadtree tau_num=4 copies=1 depth=4", random_subscriptions(9, 200, largest=0.05))
     quad = tree_of(matcher).arrays
     for level in range(4):
-        leaves, entries = expected(quad, quad.nodes.bounds, level)
+        leaves, entries = estimate_lists(quad, quad.nodes.bounds, level)
         occupied = (quad.nodes.children == NONE) & (quad.nodes.entries > 0)
         assert entries == 200 and occupied.sum() <= leaves <= quad.nodes.leaves[ROOT]
-    assert expected(quad, np.array(point(0.3, 0.3)), 9)[0] == 1.0
+    assert estimate_lists(quad, np.array(point(0.3, 0.3)), 9)[0] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from nearcast.indexes.pyramid.box_codes import (
     HIGHEST,
     ONES,
     Axes,
+    Cell,
     fitted_axes,
     mapped,
     mapped_boxes,
@@ -84,12 +85,12 @@ def is_within(word: int, limits: int) -> bool:
     return bool(plain_none_above(np.full(WIDTH, word, np.uint32), 0, limits))
 
 
-def shared_cells(a: np.ndarray, b: np.ndarray, level: int) -> list[tuple[int, int, int]]:
+def shared_cells(a: np.ndarray, b: np.ndarray, level: int) -> list[Cell]:
     """The cells of a level that two mapped boxes overlap; of many some at both ends."""
     shift = BITS - level
     spans = [range(int(max(a[k], b[k])) >> shift, (int(min(a[k + 2], b[k + 2])) >> shift) + 1) for k in (0, 1)]
     columns, rows = ([*span[:2], *span[-2:]] for span in spans)
-    return [(level, column, row) for column in columns for row in rows]
+    return [Cell(level, column, row) for column in columns for row in rows]
 
 
 @given(st.lists(BOXES, min_size=1, max_size=6), BOXES, st.integers(0, FINEST))
@@ -112,12 +113,12 @@ def test_bytes_never_miss_and_are_never_sure_wrongly(
 
 @given(st.integers(0, HIGHEST), st.integers(0, HIGHEST), st.integers(0, FINEST))
 def test_a_point_is_a_small_place(x: int, y: int, level: int) -> None:
-    cell = (level, x >> (BITS - level), y >> (BITS - level))
+    cell = Cell(level, x >> (BITS - level), y >> (BITS - level))
     assert int(point_word(x, y, level)) == int(place_word(np.array([x, y, x, y]), cell))
 
 
-@pytest.mark.parametrize("cell", [(0, 0, 0), (1, 1, 0), (FINEST, 511, 511)])
-def test_a_dead_entry_overlaps_nothing_not_even_the_whole_world(cell: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("cell", [Cell(0, 0, 0), Cell(1, 1, 0), Cell(FINEST, 511, 511)])
+def test_a_dead_entry_overlaps_nothing_not_even_the_whole_world(cell: Cell) -> None:
     world = int(place_word(np.array([0, 0, HIGHEST, HIGHEST]), cell))
     assert not is_within(int(DEAD), world)
     assert is_within(int(row_word(np.array([0, 0, HIGHEST, HIGHEST]), cell)), world)
@@ -162,14 +163,14 @@ def pyramid(matcher: object) -> Pyramid:
     return matcher.method  # type: ignore[attr-defined,no-any-return]
 
 
-def blocks_of(run: RunArrays, term: int, steps: np.ndarray) -> list[tuple[int, int, tuple[int, int, int]]]:
+def blocks_of(run: RunArrays, term: int, steps: np.ndarray) -> list[tuple[int, int, Cell]]:
     """First and last+1 word of each list of a term that a mapped box lies in, and its cell."""
     where = run.nodes[term, 1]
     if levels_of(where) == 0:
-        return [(int(first_of(where)), int(first_of(where) + length_of(where)), (0, 0, 0))]
+        return [(int(first_of(where)), int(first_of(where) + length_of(where)), Cell(0, 0, 0))]
     level, first = grid_of(where, steps)
     left, low, right, high = (int(edge) for edge in cells_of(steps, level))
-    cells = [(level, column, row) for row in range(low, high + 1) for column in range(left, right + 1)]
+    cells = [Cell(level, column, row) for row in range(low, high + 1) for column in range(left, right + 1)]
     numbers = [int(first) + (row << level) + column for _, column, row in cells]
     return [(int(run.starts[n]), int(run.starts[n + 1]), cell) for n, cell in zip(numbers, cells, strict=True)]
 

@@ -10,10 +10,10 @@ import nearcast.indexes  # noqa: F401  registers every method
 from changes_in_steps import Step, expect_sound_in_rounds, expect_sound_in_steps
 from changing_world import World
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.indexes.rq_tree.forest import QuadForest
+from nearcast.indexes.rq_tree import QuadForest
 from nearcast.matching.checks.cases import Message, Subscription, answers, built, insert, point, remove
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.quadtree.nodes import NONE
 from quad_soundness import expect_sound_forest
 from quad_steps import CHANGES, MESSAGES
@@ -21,11 +21,11 @@ from quad_steps import CHANGES, MESSAGES
 DEEP = ["rq-tree tau_num=2", "rq-tree tau_num=1 copies=1 depth=5", "rq-tree tau_num=4 copies=9 tau_area=0.01"]
 
 
-def forest_of(matcher: Matcher) -> QuadForest:
-    return matcher.method.forest  # type: ignore[attr-defined, no-any-return]
+def forest_of(matcher: SubscriptionSet) -> QuadForest:
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0].tolist()
     expect_sound_forest(forest_of(matcher), matcher.store, rows)

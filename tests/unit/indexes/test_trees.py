@@ -22,10 +22,10 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.rtree.nodes import ROOT
-from nearcast.structures.rtree.token_search import known_terms, visited_nodes
-from nearcast.structures.rtree.token_sets import EVERY_TERM
+from nearcast.structures.rtree.term_search import counted_terms, visited_nodes
+from nearcast.structures.rtree.term_sets import EVERY_TERM, TermRows
 from tree_soundness import expect_sound, expect_sound_tree, terms_of
 
 DEEP = [
@@ -85,23 +85,24 @@ def test_a_tree_grows_from_nothing_and_shrinks_to_nothing(method: str) -> None:
     assert heights >= {0, 1, 2}
 
 
-def tree_method(matcher: Matcher):  # type: ignore[no-untyped-def]
+def tree_method(matcher: SubscriptionSet):  # type: ignore[no-untyped-def]
     return matcher.method
 
 
-def visited(matcher: Matcher, message: Message) -> list[int]:
+def visited(matcher: SubscriptionSet, message: Message) -> list[int]:
     """The nodes that `rt-tree` or `rt+-tree` visits."""
     method, batch = tree_method(matcher), batch_of([message])
     chosen = getattr(method, "chosen", EVERY_TERM)
     terms = batch.terms[batch.terms < matcher.store.n_terms]
     marks = np.zeros(matcher.store.n_terms, np.uint8)
     marks[terms] = 1
-    held = (matcher.store.arrays, chosen)
-    known = known_terms(method.sets.arrays, terms)
-    return visited_nodes(method.tree.arrays, method.sets.arrays, held, batch.boxes[0], known, marks).tolist()
+    view = TermRows(matcher.store.arrays, chosen)
+    table = method.annotations.arrays
+    known = counted_terms(table, terms)
+    return visited_nodes(method.tree.arrays, table, view, batch.boxes[0], known, marks).tolist()
 
 
-def visited_by_definition(matcher: Matcher, message: Message) -> set[int]:
+def visited_by_definition(matcher: SubscriptionSet, message: Message) -> set[int]:
     """The root, and what overlaps, stands with a token of the message, and has a parent that is visited."""
     method = tree_method(matcher)
     tree, chosen = method.tree.arrays, getattr(method, "chosen", None)
@@ -169,7 +170,7 @@ def test_each_tree_of_the_paper_visits_fewer_nodes_than_the_one_before() -> None
     assert ir == rt > 1.2 * plus and plus > 1.2 * plus_plus, (ir, rt, plus, plus_plus)
 
 
-def test_a_row_in_time_leads_to_its_own_child_alone_also_in_a_long_message() -> None:
+def test_a_row_on_schedule_leads_to_its_own_child_alone_also_in_a_long_message() -> None:
     subscriptions = random_subscriptions(7, 500 if JIT_DISABLED else 3000, vocabulary=1000, largest=0.1)
     messages = [m._replace(terms=sorted({*m.terms, *range(0, 1000, 4)})) for m in random_messages(8, 20)]
     plus, plus_plus = (nodes_visited(f"{n} b=4 B=8", subscriptions, messages) for n in ("rt+-tree", "rt++-tree"))
@@ -216,7 +217,7 @@ def test_terms_that_came_with_rows_of_other_structures_are_within_the_marks(meth
     matcher = built(method, [Subscription(1, [0], EVERYWHERE)])
     message = Message([0, 5_000_000], point(0.5, 0.5))
     assert answers(matcher, [message]) == [[1]]
-    insert(matcher, [Subscription(2, [], EVERYWHERE, [5_000_000])])  # the method is not told: it has no term
+    insert(matcher, [Subscription(2, [], EVERYWHERE, [5_000_000])])  # the method never sees this row: it has no term
     assert answers(matcher, [message]) == [[1]]
 
 

@@ -26,7 +26,7 @@ from nearcast.matching.checks.cases import (
     remove,
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.trie.nodes import NONE
 from quad_soundness import expect_counts, expect_exact_lists, expect_no_node_lost, span_by_hand, walked
 from quad_steps import CHANGES, MESSAGES
@@ -35,11 +35,11 @@ from trie_soundness import expect_sound_trie
 DEEP = ["trie-qd tau_num=2", "trie-qd tau_num=1 copies=1 depth=5", "trie-qd tau_num=4 copies=9 tau_area=0.01"]
 
 
-def sets_of(matcher: Matcher) -> SetQuads:
-    return matcher.method.sets  # type: ignore[attr-defined, no-any-return]
+def sets_of(matcher: SubscriptionSet) -> SetQuads:
+    return matcher.method.structure  # type: ignore[attr-defined, no-any-return]
 
 
-def expect_sound_method(matcher: Matcher) -> None:
+def expect_sound_method(matcher: SubscriptionSet) -> None:
     rows = matcher.store.live_rows()
     rows = rows[matcher.store.arrays.n_terms[rows] > 0]
     sets, arrays = sets_of(matcher), matcher.store.arrays
@@ -58,7 +58,7 @@ def expect_sound_method(matcher: Matcher) -> None:
 
 
 def expect_each_set_in_one_place(sets: SetQuads, listed: list[list[int]]) -> dict[int, list[int]]:
-    """All rows of a token set are in the trie, or of one number; return the rows of each number."""
+    """All rows of a term set are in the trie, or of one number; return the rows of each number."""
     tau_num = sets._options.tau_num
     numbers: dict[int, list[int]] = {}
     for own in listed:
@@ -75,7 +75,7 @@ def expect_each_set_in_one_place(sets: SetQuads, listed: list[list[int]]) -> dic
     return numbers
 
 
-def expect_sound_quadtrees(matcher: Matcher, numbers: dict[int, list[int]]) -> None:
+def expect_sound_quadtrees(matcher: SubscriptionSet, numbers: dict[int, list[int]]) -> None:
     sets, store = sets_of(matcher), matcher.store
     all_cells: dict[int, tuple[int, int, int]] = {}
     for number, root in enumerate(sets.roots.tolist()):
@@ -127,7 +127,7 @@ def test_numbers_and_roots_of_sets_are_used_again() -> None:
     expect_sound_method(matcher)
 
 
-def test_a_long_set_is_asked_at_the_message_s_place_alone() -> None:
+def test_a_long_set_is_searched_at_the_message_s_place_alone() -> None:
     n = 500 if JIT_DISABLED else 5000
     rng = np.random.default_rng(1)
     low = rng.random((n, 2))

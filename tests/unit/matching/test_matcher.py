@@ -20,7 +20,7 @@ from nearcast.matching.checks.cases import (
     remove,
     rows_of,
 )
-from nearcast.matching.matcher import Matcher
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import MAX_TERMS_PER_ROW
 
 CENTRE = point(0.5, 0.5)
@@ -29,12 +29,12 @@ BIG = 2**63
 
 def test_an_unknown_method_is_named_with_the_known_ones() -> None:
     with pytest.raises(UnknownMethod, match="no method 'rtree'; there are .*auto, brute"):
-        Matcher("rtree", UNIT)
+        SubscriptionSet("rtree", UNIT)
 
 
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(InvalidInput, match="method 'brute' has no option 'fanout'; it takes none"):
-        Matcher("brute", UNIT, {"fanout": 3})
+        SubscriptionSet("brute", UNIT, {"fanout": 3})
 
 
 @pytest.mark.parametrize("terms", [[-1], [3, -2_000_000_000]])
@@ -101,7 +101,7 @@ def test_term_frequencies_follow_changes() -> None:
 
 def test_input_types_do_not_matter() -> None:
     batch, regions = rows_of([Subscription(1, [0, 1], EVERYWHERE)])
-    matcher = Matcher("keyword-first", UNIT)
+    matcher = SubscriptionSet("keyword-first", UNIT)
     matcher.insert(
         batch._replace(terms=batch.terms.astype(np.int64), owner_ids=batch.owner_ids.astype(np.uint8)),
         regions,

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.structures.postings import NO_LIST, Postings, outward
+from nearcast.structures.boxes import outward
+from nearcast.structures.postings import NO_LIST, Postings
 
 FLOATS = st.one_of(st.floats(-400, 400), st.sampled_from([1.7e308, -1.7e308, 5e-324, 0.1, -0.1, 180.0, 1e-46]))
 

@@ -1,4 +1,4 @@
-"""Does it hold here what the paper says? Orders, values and trends, computed from our points."""
+"""Evaluates a paper's claims (orderings, values, trends) against our measurements."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Claim, Figure
 from nearcast.bench.papers.points import Point, mean_factor, times_as_much
-from nearcast.bench.reports.report import label_of, number
+from nearcast.bench.reports.tables import format_number, format_value
 from nearcast.matching.variant import variant_of
 
 LEVEL = 1.05
-"""A difference up to this factor, either way, counts as none."""
+"""A difference up to this factor, in either direction, counts as none."""
 
 
 class Verdict(NamedTuple):
-    """Of one panel. `factor`: by how much it holds where it is above 1, by how much it fails below 1."""
+    """The verdict on a claim for one panel. The claim holds if `factor` is above 1 and fails if it is below 1."""
 
     panel: str
     seen: str
@@ -30,20 +30,20 @@ class Verdict(NamedTuple):
 
 
 def verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
-    """One for each panel that has something to check it by; none where it was not measured or is not for checking."""
+    """One verdict for each panel with measurements; none if the claim cannot be checked."""
     if claim.values and claim.method:
         return _by_place(figure, claim, points)
-    chosen = [point for point in points if claim.at is None or point.label == label_of(claim.at)]
+    chosen = [point for point in points if claim.at is None or point.label == format_value(claim.at)]
     panels = dict.fromkeys(point.panel for point in chosen)
-    judged = []
+    found = []
     for panel in panels:
         if not claim.panels or panel in claim.panels:
             own = [point for point in chosen if point.panel == panel]
-            judged.append(_judged(figure, claim, panel, own))
-    return [verdict for verdict in judged if verdict is not None]
+            found.append(_verdict(figure, claim, panel, own))
+    return [verdict for verdict in found if verdict is not None]
 
 
-def _judged(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
+def _verdict(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
     if claim.trend:
         return _trend(figure, claim, panel, points)
     if claim.values:
@@ -55,14 +55,14 @@ def _judged(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Ve
 
 
 def _order(figure: Figure, methods: list[str], panel: str, points: list[Point]) -> Verdict | None:
-    """Neighbours of the paper's order, each pair by the mean over the axis."""
-    there = [method for method in methods if any(point.method == method for point in points)]
-    factors = [_factor(figure, better, worse, points) for better, worse in pairwise(there)]
+    """Compares neighbours in the paper's order by their mean factor over the axis."""
+    measured = [method for method in methods if any(point.method == method for point in points)]
+    factors = [_factor(figure, better, worse, points) for better, worse in pairwise(measured)]
     known = [factor for factor in factors if factor is not None]
     if not known:
         return None
-    steps = [f"→ {_code(method)} {_times(factor)}" for method, factor in zip(there[1:], factors, strict=True)]
-    return Verdict(panel, " ".join([_code(there[0]), *steps]), min(known))
+    steps = [f"→ {_code(method)} {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
+    return Verdict(panel, " ".join([_code(measured[0]), *steps]), min(known))
 
 
 def _factor(figure: Figure, better: str, worse: str, points: list[Point]) -> float | None:
@@ -75,64 +75,70 @@ def _factor(figure: Figure, better: str, worse: str, points: list[Point]) -> flo
 
 
 def _by_method(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
-    """Methods beside each other: the paper's figures, and ours with the factors between them."""
-    paper = {variant_of(text).label: _middle(value) for text, value in claim.values.items()}
-    there = {point.method: point for point in points if point.method in paper}
-    ranked = sorted(there, key=lambda method: paper[method], reverse=figure.measure == "throughput")
+    """Compares the methods of a panel: is their order by our values the order by the paper's values?"""
+    paper = _paper_values(figure, claim)
+    measured = {point.method: point for point in points if point.method in paper}
+    ranked = sorted(measured, key=lambda method: paper[method], reverse=figure.measure == "throughput")
     factors = [
-        times_as_much(there[better], there[worse], figure.measure)
+        times_as_much(measured[better], measured[worse], figure.measure)
         for better, worse in pairwise(ranked)
         if paper[better] != paper[worse]
     ]
     known = [factor for factor in factors if factor]
     if not known:
         return None
-    values = {method: there[method].value for method in ranked}
-    against = [times_as_much(there[ranked[0]], there[method], figure.measure) for method in ranked]
+    values = {method: measured[method].value for method in ranked}
+    against = [times_as_much(measured[ranked[0]], measured[method], figure.measure) for method in ranked]
     return Verdict(panel, _beside(values, against), min(known))
 
 
 def _by_place(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
-    """One method, its panels (or places on the axis) beside each other: is their order the paper's?"""
+    """Compares the panels (or positions on the axis) of one method: is their order the paper's order?"""
     method = variant_of(claim.method).label
-    there: dict[str, float] = {}
+    measured: dict[str, float] = {}
     for name in claim.values:
         own = [
             each.value for each in points if each.method == method and name in (each.panel, each.label) and each.value
         ]
         middle = mean_factor(own)
         if middle is not None:
-            there[name] = middle
-    ranked = sorted(there, key=lambda name: _middle(claim.values[name]))
-    factors = [there[larger] / there[smaller] for smaller, larger in pairwise(ranked)]
+            measured[name] = middle
+    ranked = sorted(measured, key=lambda name: _middle(claim.values[name]))
+    factors = [measured[larger] / measured[smaller] for smaller, larger in pairwise(ranked)]
     if not factors:
         return []
-    return [Verdict("", ", ".join(f"{name} {number(there[name])}" for name in there), min(factors))]
+    return [Verdict("", ", ".join(f"{name} {format_number(measured[name])}" for name in measured), min(factors))]
 
 
 def _middle(value: Any) -> float:
-    """A pair of numbers is a range."""
+    """The number, or the geometric mean of a range."""
     return mean_factor([float(part) for part in value]) or 0.0 if isinstance(value, tuple) else float(value)
 
 
 def _beside(values: dict[str, float], factors: Sequence[float | None]) -> str:
-    """Methods with their values, and from the second on with the factor to the first."""
-    named = [f"{_code(method)} {number(value)}" for method, value in values.items()]
+    """Methods with their values; from the second on also the factor to the first."""
+    named = [f"{_code(method)} {format_number(value)}" for method, value in values.items()]
     behind = [f"{each} ({_times(factor)})" for each, factor in zip(named[1:], factors[1:], strict=True)]
     return ", ".join([named[0], *behind])
 
 
 def values_text(figure: Figure, claim: Claim) -> str:
-    """The paper's own figures, those of methods with factors to the best."""
+    """The paper's own values; those of methods with their factors to the best method."""
     if not claim.values:
         return ""
     if claim.method:
-        return f"{', '.join(f'{name} {label_of(value)}' for name, value in claim.values.items())} {claim.unit}".strip()
-    paper = {variant_of(text).label: _middle(value) for text, value in claim.values.items()}
-    ranked = sorted(paper, key=lambda method: paper[method], reverse=figure.measure == "throughput")
-    ratios = [paper[method] / paper[ranked[0]] for method in ranked]
+        values = ", ".join(f"{name} {format_value(value)}" for name, value in claim.values.items())
+        return f"{values} {claim.unit}".strip()
+    paper = _paper_values(figure, claim)
+    ratios = [value / next(iter(paper.values())) for value in paper.values()]
     factors = [1 / ratio if figure.measure == "throughput" else ratio for ratio in ratios]
-    return f"{_beside({method: paper[method] for method in ranked}, factors)} {claim.unit}".strip()
+    return f"{_beside(paper, factors)} {claim.unit}".strip()
+
+
+def _paper_values(figure: Figure, claim: Claim) -> dict[str, float]:
+    """The paper's values by method, the best method first."""
+    values = {variant_of(text).label: _middle(value) for text, value in claim.values.items()}
+    return dict(sorted(values.items(), key=lambda each: each[1], reverse=figure.measure == "throughput"))
 
 
 # -- trends
@@ -190,11 +196,11 @@ _TRENDS: dict[str, Callable[[Line], tuple[float, str]]] = {
 
 
 def _ends(line: Line) -> str:
-    return f"{number(line[0][1])} at {line[0][0]:g}, {number(line[-1][1])} at {line[-1][0]:g}"
+    return f"{format_number(line[0][1])} at {line[0][0]:g}, {format_number(line[-1][1])} at {line[-1][0]:g}"
 
 
 def _through(line: Line, middle: tuple[float, float]) -> str:
-    return ", ".join(f"{number(value)} at {x:g}" for x, value in (line[0], middle, line[-1]))
+    return ", ".join(f"{format_number(value)} at {x:g}" for x, value in (line[0], middle, line[-1]))
 
 
 def _times(factor: float | None) -> str:

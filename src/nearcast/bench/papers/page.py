@@ -1,4 +1,4 @@
-"""A paper's experiments as a Markdown page: picture, our figures, what the paper says beside what we see."""
+"""The experiments of a paper as a Markdown page: pictures, our figures, and the paper's claims beside our results."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from nearcast.bench.papers.claims import values_text, verdicts
 from nearcast.bench.papers.paper import Claim, Figure, Paper
 from nearcast.bench.papers.points import UNITS, Point, points_of
 from nearcast.bench.papers.result import PaperResult
-from nearcast.bench.reports.report import number, where_measured
+from nearcast.bench.reports.tables import format_number, markdown_table, where_measured
 from nearcast.errors import InvalidInput
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-"""Between these lines of a page, figures are put anew; all else is kept."""
+"""The figures between these lines of a page are replaced; the rest of the page is kept."""
 
 PicturePath = Callable[[Figure], str | None]
-"""Where the page finds a figure's picture; None where there is none."""
+"""The link to the picture of a figure; None without a picture."""
 
 
 def picture_name(figure: Figure) -> str:
@@ -27,7 +26,7 @@ def picture_name(figure: Figure) -> str:
 
 
 def page(paper: Paper, result: PaperResult, picture: PicturePath) -> str:
-    """The whole page, without a title."""
+    """The page without its title."""
     command = f"`nearcast bench paper {paper.name}" + (f" --scale {result.scale:g}`" if result.scale != 1 else "`")
     parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), _READING]
     parts += [summary(paper, result)]
@@ -37,23 +36,23 @@ def page(paper: Paper, result: PaperResult, picture: PicturePath) -> str:
 
 _READING = (
     "How to read: times are CPU time in one thread, messages in one batch, the median of several rounds, all methods "
-    "in turns. Each figure is over the messages that all of its methods had: a slow method has a budget of time, and "
-    "may get fewer. `a` → `b` 1.2×: `b` costs 1.2 times what `a` does (mean over the axis). "
-    "Holds: *level* is a difference within 5 %, either way. All methods found the same pairs."
+    "in turns. Each figure covers the messages that all of its methods had: a slow method gets fewer messages, so that "
+    "it stays within its time budget. `a` → `b` 1.2×: `b` costs 1.2 times as much as `a` (mean over the axis). "
+    "Holds: *level* is a difference within 5 %. All methods found the same pairs."
 )
 
 
 def summary(paper: Paper, result: PaperResult) -> str:
-    """All that can be checked, in one table."""
+    """All claims with their verdicts, in one table."""
     rows = [["figure", "the paper says", "holds"]]
     for figure in result.figures(paper):
         points = points_of(figure, result.parts[figure.id], result.runs)
-        rows += [[figure.name, claim.says, holds_in_short(figure, claim, points)] for claim in figure.claims]
+        rows += [[figure.name, claim.says, summarise_verdicts(figure, claim, points)] for claim in figure.claims]
     return _table(rows) if len(rows) > 1 else ""
 
 
-def holds_in_short(figure: Figure, claim: Claim, points: Sequence[Point]) -> str:
-    """ "yes", "no, by 2×", or in how many of its panels it is so."""
+def summarise_verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> str:
+    """The verdict on a claim: "yes", "level", "no, by 2×", or the number of panels with each of these."""
     if not (claim.order or claim.values or claim.trend):
         return "-"
     found = verdicts(figure, claim, points)
@@ -64,8 +63,8 @@ def holds_in_short(figure: Figure, claim: Claim, points: Sequence[Point]) -> str
     answers = Counter(verdict.holds.split(",")[0] for verdict in found)
     if len(answers) == 1 and "no" not in answers:
         return found[0].holds
-    said = [f"{answer} in {answers[answer]}" for answer in ("yes", "level", "no") if answers[answer]]
-    return f"{', '.join(said)} of {len(found)} groups"
+    counted = [f"{answer} in {answers[answer]}" for answer in ("yes", "level", "no") if answers[answer]]
+    return f"{', '.join(counted)} of {len(found)} groups"
 
 
 def _section(figure: Figure, result: PaperResult, picture: str | None) -> str:
@@ -79,7 +78,7 @@ def _section(figure: Figure, result: PaperResult, picture: str | None) -> str:
 
 
 def _measured(figure: Figure, result: PaperResult, points: Sequence[Point]) -> str:
-    """Over what: the data sets, how many subscriptions, how many messages."""
+    """What a figure covers: its unit, data sets, and numbers of subscriptions and messages."""
     runs = [(part.data, result.runs[part.run]["workload"]) for part in result.parts[figure.id]]
     sizes = sorted({workload["subscriptions"] for _, workload in runs})
     if not sizes:
@@ -100,7 +99,7 @@ def left_out(figure: Figure, result: PaperResult) -> str:
 
 
 def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
-    """A table for each panel: a line for each method, a column for each place on the axis."""
+    """One table for each panel: a row for each method, a column for each position on the axis."""
     tables = []
     for panel in dict.fromkeys(point.panel for point in points):
         own = [point for point in points if point.panel == panel]
@@ -109,7 +108,7 @@ def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
         head = f"{panel}, {figure.along}" if panel else figure.along
         rows = [[head, *places]]
         for method in dict.fromkeys(point.method for point in own):
-            rows.append([f"`{method}`", *(number(values.get((method, place))) for place in places)])
+            rows.append([f"`{method}`", *(format_number(values.get((method, place))) for place in places)])
         tables.append(_table(rows, numbers=True))
     return tables
 
@@ -131,29 +130,24 @@ def _claims(figure: Figure, points: Sequence[Point]) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
-    rule = ["---", *(["---:" if numbers else "---"] * (len(rows[0]) - 1))]
-    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in (rows[0], rule, *rows[1:]))
-
-
-def _cell(text: Any) -> str:
-    return " ".join(str(text).split()).replace("|", "\\|")
+    return markdown_table(rows, [False, *[numbers] * (len(rows[0]) - 1)])
 
 
 # -- files
 
 
 def put_into(path: Path, text: str) -> None:
-    """Put the text between the marks of an existing page."""
+    """Replace the text between the two marks of an existing page."""
     try:
         before, begin, rest = path.read_text(encoding="utf-8").partition(BEGIN)
         _, end, after = rest.partition(END)
         if not begin or not end:
-            raise InvalidInput(f"{path} has no place for figures: a line '{BEGIN}', and below it '{END}'")
+            raise InvalidInput(f"{path} has no place for the figures; add a line '{BEGIN}', and below it '{END}'")
         path.write_text(f"{before}{BEGIN}\n{text.strip()}\n{END}{after}", encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be used as a page: {error}") from None
 
 
 def relative(target: Path, page_path: Path) -> str:
-    """A link to a file, as it stands in a page."""
+    """The link from a page to a file."""
     return Path(os.path.relpath(target, page_path.parent)).as_posix()

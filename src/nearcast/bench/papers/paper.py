@@ -1,4 +1,4 @@
-"""The experiments of a paper as data: its figures, the data sets they are over, what the paper says of each."""
+"""The experiments of a paper as data: its figures, their data sets, and the paper's claims about them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nearcast.bench.runs.runner import Settings
+from nearcast.bench.runs.case import Settings
 from nearcast.bench.workloads.workload import GROUPS, Workload, group_name, workload_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.variant import variant_of
 
 OF_INDEXES = ("size", "build", "insert")
-"""Measures of an index, whatever the messages are."""
+"""Measures that do not depend on the messages."""
 MEASURES = ("time", "throughput", "nodes", "candidates", "matches", *OF_INDEXES)
 TRENDS = ("rises", "falls", "sublinear", "hump", "dip")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of a figure, in our words, and what of it can be checked: one of order, values, trend."""
+    """A claim of the paper about a figure, in our words. One of order, values and trend may be given to check it."""
 
     says: str
     place: str = ""  # in the paper
@@ -30,27 +30,27 @@ class Claim:
     unit: str = ""  # of the values, as the paper has them
     trend: str = ""  # one of TRENDS, of `method` along the axis
     method: str = ""
-    panels: tuple[str, ...] = ()  # only these; all where none is named
-    at: Any = None  # only at this place of the axis
-    why: str = ""  # where ours differs, the reason
+    panels: tuple[str, ...] = ()  # that the claim is about; all if empty
+    at: Any = None  # the only position on the axis that the claim is about
+    why: str = ""  # the reason if our result differs
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure or table. Along its axis: numbers of tokens, else the varied parameter of the workload or option of
-    the methods, else the data sets.
+    """One figure or table. Its axis shows the numbers of tokens, or the varied parameter of the workload, or the varied
+    option of the methods, or the data sets.
     """
 
-    id: str  # as it is asked for: "7", "table-1"
+    id: str  # as in --figures: "7", "table-1"
     title: str
     place: str = ""
-    note: str = ""  # what we had to choose
+    note: str = ""  # choices that the paper leaves open
     measure: str = "time"
     data: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     groups: tuple[str, ...] = GROUPS
     tokens: Mapping[str, list[int]] = dataclasses.field(default_factory=dict)  # of "short", "long"
-    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # other values than the data's
+    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # values that replace those of the data set
     vary: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # at most one parameter
     options: Mapping[str, list[Any]] = dataclasses.field(default_factory=dict)  # at most one, of all methods
     settings: Settings = dataclasses.field(default_factory=Settings)
@@ -66,14 +66,14 @@ class Figure:
 
     @property
     def all_groups(self) -> tuple[str, ...]:
-        """The groups of messages that are run: one for each number of tokens, where numbers are given."""
+        """The groups of messages that are run; with `tokens`, one group for each number of tokens."""
         if not self.tokens:
             return self.groups
         return tuple(group_name(stem, n) for stem in self.groups for n in self.tokens.get(stem.split("-")[0], ()))
 
     @property
     def variants(self) -> dict[str, tuple[str, Any]]:
-        """By label, the methods that are run: (its label in the figure, the value of the option along the axis)."""
+        """The methods that are run, by label: (label in the figure, value of the option along the axis)."""
         labels = [variant_of(text).label for text in self.methods]
         if not self.options:
             return {label: (label, None) for label in labels}
@@ -82,7 +82,7 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name for readers: "Fig. 7", "Table 1"."""
         if self.id[:1].isdigit():
             return f"Fig. {self.id.replace('-', ', ')}"
         return self.id.replace("-", " ").capitalize()
@@ -97,7 +97,7 @@ class Paper:
     figures: tuple[Figure, ...]
 
     def chosen(self, ids: str | None) -> list[Figure]:
-        """Those asked for, as in "7,table-1", in the paper's order; all where none is named."""
+        """The figures with the given ids, as in "7,table-1", in the order of the paper; all figures without ids."""
         if ids is None:
             return list(self.figures)
         wanted = [name.strip() for name in ids.split(",") if name.strip()]
@@ -106,7 +106,7 @@ class Paper:
             if name not in known:
                 raise InvalidInput(f"{self.name} has no figure '{name}'; it has {', '.join(known)}")
         if not wanted:
-            raise InvalidInput("--figures names none; leave it out for all")
+            raise InvalidInput("--figures names no figure; leave it out for all")
         return [figure for figure in self.figures if figure.id in wanted]
 
     def workload(self, data: str, figure: Figure, varied: Mapping[str, Any]) -> Workload:

@@ -1,4 +1,4 @@
-"""A figure of a paper as a picture: a panel for each group of messages, as bench/picture.py draws them."""
+"""A figure of a paper as a picture, with one panel for each group of messages."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nearcast.bench.reports.picture import Labels, Mark, save_panels
 
 
 def save_figure(figure: Figure, result: PaperResult, path: str | os.PathLike[str]) -> bool:
-    """Draw it; False where nothing of it was measured."""
+    """Draw the figure; return False if nothing of it was measured."""
     panels: dict[str, list[Mark]] = {}
     for point in points_of(figure, result.parts[figure.id], result.runs):
-        if point.value:  # a log axis has no 0
+        if point.value:  # a logarithmic axis has no 0
             panels.setdefault(point.panel, []).append(Mark(point.label, point.label, point.method, point.value))
     if panels:
         title = f"{figure.name}: {figure.title}"

@@ -1,4 +1,4 @@
-"""What a figure shows, read off raw measurements: values by panel, place on the axis, and method."""
+"""The points of a figure, computed from raw measurements: values by panel, position on the axis, and method."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import OF_INDEXES, Figure
-from nearcast.bench.papers.plan import Part
+from nearcast.bench.papers.schedule import Part
 from nearcast.bench.reports.figures import batch_us
-from nearcast.bench.reports.report import label_of
-from nearcast.bench.runs.measure import median
+from nearcast.bench.reports.tables import format_value
+from nearcast.bench.runs.timing import median
 from nearcast.bench.workloads.workload import group_of
 from nearcast.matching.variant import variant_of
 
@@ -27,24 +27,24 @@ UNITS = {
 
 
 class Point(NamedTuple):
-    """One value. The panel is empty where a figure has only one."""
+    """One value of a figure. The panel is empty if the figure has only one."""
 
     panel: str
     x: Any
     method: str
     value: float  # in the unit of the measure
-    messages: int = 0  # over how many; 0 where none are matched
+    messages: int = 0  # that the value covers; 0 for measures of an index
 
     @property
     def label(self) -> str:
-        """The place on the axis in few letters."""
-        return label_of(self.x)
+        """The position on the axis in few letters."""
+        return format_value(self.x)
 
 
 def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, Any]]) -> list[Point]:
-    """In the figure's order of panels, places and methods."""
+    """The points of a figure, ordered by panel, position and method."""
     methods = [variant_of(text).label for text in figure.methods]
-    of_part = _of_indexes if figure.measure in OF_INDEXES else _of_groups
+    of_part = _index_points if figure.measure in OF_INDEXES else _group_points
     found = [point for part in parts for point in of_part(figure, part, runs[part.run])]
     panels = list(dict.fromkeys(point.panel for point in found))
     places = list(dict.fromkeys(point.label for point in found))
@@ -53,8 +53,8 @@ def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, An
     )
 
 
-def _of_indexes(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
-    for record in _those(_INDEXES[figure.measure][0](run), figure):
+def _index_points(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
+    for record in _records_of(_INDEXES[figure.measure][0](run), figure):
         method, option = figure.variants[record["method"]]
         x = part.value if part.value is not None else option if option is not None else part.data
         panel = part.data if len(figure.data) > 1 and figure.along != "data" else ""
@@ -62,7 +62,7 @@ def _of_indexes(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Poi
 
 
 def _mean_insert_us(record: dict[str, Any], run: dict[str, Any]) -> float:
-    """The mean: what is rare and dear, such as building a part anew, counts in full."""
+    """The mean, not the median: rare and costly inserts, such as those that rebuild a part, count in full."""
     return float(sum(record["insert_cpu_s"]) / max(1, sum(record["rows"])) * 1e6)
 
 
@@ -75,27 +75,27 @@ _INDEXES: dict[str, tuple[Callable[[dict[str, Any]], Records], Callable[[dict[st
     "build": (lambda run: list(run["builds"]), lambda record, run: float(record["cpu_s"])),
     "insert": (lambda run: list(run.get("arrivals") or run.get("updates", [])), _mean_insert_us),
 }
-"""Of each measure of indexes: where its records are, and its value."""
+"""For each measure of an index: the records of a run, and the value of a record."""
 
 
-def _of_groups(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
+def _group_points(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
     groups = run["mixed"] if figure.measure == "throughput" else run["groups"]
     for group in figure.all_groups:
-        records = _those(groups[group], figure)
+        records = _records_of(groups[group], figure)
         shared = min((record.get("messages", 0) for record in records), default=0)
         for record in records:
             value = _value(figure.measure, record, shared)
             if value is not None:
                 method, option = figure.variants[record["method"]]
-                yield Point(*_where(figure, part, group, option), method, value, shared)
+                yield Point(*_position(figure, part, group, option), method, value, shared)
 
 
-def _those(records: Records, figure: Figure) -> Records:
+def _records_of(records: Records, figure: Figure) -> Records:
     return [record for record in records if record["method"] in figure.variants]
 
 
-def _where(figure: Figure, part: Part, group: str, option: Any) -> tuple[str, Any]:
-    """The panel, and the place on its axis."""
+def _position(figure: Figure, part: Part, group: str, option: Any) -> tuple[str, Any]:
+    """The panel, and the position on its axis."""
     stem, tokens = group_of(group)
     if figure.along == "messages":
         return "", stem
@@ -110,8 +110,10 @@ def _where(figure: Figure, part: Part, group: str, option: Any) -> tuple[str, An
 
 
 def _value(measure: str, record: dict[str, Any], shared: int) -> float | None:
-    """Over the messages that all methods of the figure had: the first 7 once cost `spatial-first` 2.6 times as much
-    each as the first 200. Work was counted over a method's own messages, so it says nothing where those are more.
+    """The value over the messages that all methods of the figure had, or None.
+
+    Costs over different messages cannot be compared: per message, the first 7 once cost `spatial-first` 2.6 times as
+    much as the first 200. Work is counted over all messages of a method, so it is unknown for a part of them.
     """
     if measure == "throughput":
         took = median(record["rounds_cpu_s"])
@@ -124,12 +126,12 @@ def _value(measure: str, record: dict[str, Any], shared: int) -> float | None:
 
 
 def times_as_much(better: Point, worse: Point, measure: str) -> float | None:
-    """What the worse costs, in shares of what the better does. None where one of them is 0."""
+    """The cost of `worse` as a multiple of the cost of `better`; None if one of them is 0."""
     if not better.value or not worse.value:
         return None
     return better.value / worse.value if measure == "throughput" else worse.value / better.value
 
 
 def mean_factor(factors: Sequence[float]) -> float | None:
-    """The geometric mean: twice as much here and half as much there is no difference."""
+    """The geometric mean: twice as much and half as much cancel out."""
     return math.exp(sum(map(math.log, factors)) / len(factors)) if factors else None

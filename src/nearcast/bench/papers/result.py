@@ -1,21 +1,20 @@
-"""A paper's experiments run, and kept as a file: raw, so that pages and pictures can be made again from it."""
+"""The raw measurements of a paper's experiments: running them, and storing them as a JSON file."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from nearcast.bench.papers.paper import Figure, Paper
-from nearcast.bench.papers.plan import Part, Plan
-from nearcast.bench.reports.results import surroundings
-from nearcast.bench.runs.runner import Tell, run_case
-from nearcast.errors import InvalidInput
+from nearcast.bench.papers.schedule import Part, Schedule
+from nearcast.bench.runs.case import OnStep
+from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.runs.results import Format, load_document
+from nearcast.bench.runs.run_case import run_case
 
-FORMAT, FORMAT_VERSION = "nearcast-bench-paper", 1
+PAPER_FORMAT = Format("nearcast-bench-paper", 1, "a paper's result", "nearcast bench paper NAME --out DIR")
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class PaperResult:
     scale: float
     surroundings: dict[str, Any]
     parts: Mapping[str, Sequence[Part]]  # by figure
-    missing: Mapping[str, Mapping[str, str]]  # by figure: methods that could not run, and why
+    missing: Mapping[str, Mapping[str, str]]  # by figure: the methods that could not run, and why
     runs: list[dict[str, Any]]
 
     def document(self) -> dict[str, Any]:
@@ -32,30 +31,23 @@ class PaperResult:
             name: {"parts": [part._asdict() for part in parts], "missing": dict(self.missing.get(name, {}))}
             for name, parts in self.parts.items()
         }
-        head = {"format": FORMAT, "version": FORMAT_VERSION, "paper": self.paper, "scale": self.scale}
+        head = PAPER_FORMAT.head() | {"paper": self.paper, "scale": self.scale}
         return head | {"surroundings": self.surroundings, "figures": figures, "runs": self.runs}
 
     def figures(self, paper: Paper) -> list[Figure]:
-        """Those of the paper that it holds."""
+        """The figures of the paper that were measured."""
         return [figure for figure in paper.figures if figure.id in self.parts]
 
 
-def run_paper(paper: Paper, plan: Plan, scale: float, tell: Tell | None = None) -> PaperResult:
-    """Every run of the plan. Raises Disagreement where two methods differ."""
-    runs = [run_case(run.methods, run.workload, run.settings, tell=tell) for run in plan.runs]
+def run_paper(paper: Paper, schedule: Schedule, scale: float, on_step: OnStep | None = None) -> PaperResult:
+    """The measurements of every run. Raises Disagreement if two methods find different pairs."""
+    runs = [run_case(run.methods, run.workload, run.settings, on_step=on_step) for run in schedule.runs]
     peaks = [run["memory"]["peak_bytes"] for run in runs]
-    return PaperResult(paper.name, scale, surroundings(peaks), plan.parts, plan.missing, runs)
+    return PaperResult(paper.name, scale, describe_environment(peaks), schedule.parts, schedule.missing, runs)
 
 
 def load_paper_result(path: str | os.PathLike[str]) -> PaperResult:
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read as a paper's result: {error}") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InvalidInput(f"{path} is no paper's result; `nearcast bench paper NAME --out DIR` writes result.json")
-    if document.get("version") != FORMAT_VERSION:
-        raise InvalidInput(f"{path} is of version {document.get('version')}; this version reads {FORMAT_VERSION}")
+    document = load_document(path, PAPER_FORMAT)
     figures = document["figures"]
     return PaperResult(
         document["paper"],

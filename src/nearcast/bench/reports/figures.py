@@ -1,32 +1,32 @@
-"""The figures that tables and pictures show, read off a raw result."""
+"""The numbers that tables and pictures show, computed from a raw result."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from nearcast.bench.reports.results import Result
-from nearcast.bench.runs.measure import median, percentile
+from nearcast.bench.runs.results import Result
+from nearcast.bench.runs.timing import median, percentile
 from nearcast.errors import InvalidInput
 
 
 class Figures(NamedTuple):
-    """One line of the report: a method on one group of messages of one case. None: not measured."""
+    """One line of a report: one method on one group of messages of one case. None means not measured."""
 
     varied: dict[str, Any]
     workload: str
     subscriptions: int
     group: str
-    method: str  # with its options, where it was given some
-    messages: int  # how many were matched in each round
+    method: str  # with its options
+    messages: int  # matched in each round
     batch_us: float | None  # CPU time a message, in a batch: median of the rounds
     single_us: float | None  # CPU time a message, one call each: median
     single_p99_us: float | None
     ratio: float | None  # the baseline's batch_us / own batch_us: above 1 is faster
     build_s: float  # CPU time
-    bytes_per_subscription: float  # held by the method, beyond the stored rows
+    bytes_per_subscription: float  # of the method, without the stored rows
     stored_per_subscription: float  # bytes of the stored rows, the same for all methods
-    whole_per_subscription: float | None  # bytes of an index made from tables: rows, method, ids and vocabulary
-    peak_bytes: int | None  # the most that the process held at once in this case, all methods together
+    whole_per_subscription: float | None  # bytes of an index built from tables: rows, method, ids and vocabulary
+    peak_bytes: int | None  # peak memory of the process in this case, all methods together
     nodes: float  # a message
     candidates: float
     matches: float
@@ -38,7 +38,7 @@ class Figures(NamedTuple):
 
 
 def figures(result: Result, baseline: str | None = None) -> list[Figures]:
-    """All lines. The ratio is against `baseline`, or against the best other method where none is named."""
+    """All lines. The ratio is against `baseline`, or against the best other method if there is no baseline."""
     lines = []
     for run in result.runs:
         for group, records in run["groups"].items():
@@ -95,14 +95,14 @@ def _of(records: list[dict[str, Any]], method: str) -> dict[str, Any]:
 
 
 def batch_us(record: dict[str, Any], messages: int | None = None) -> float | None:
-    """CPU time a message of a group's record: over all of its messages, or over the first so many."""
+    """CPU time per message of a group's record, over all of its messages or over the first `messages`."""
     n = record["messages"] if messages is None else messages
     middle = median(record["rounds_cpu_s"].get(str(n), []))
     return None if middle is None or not n else middle / n * 1e6
 
 
 def _ratio(own: dict[str, Any], others: list[dict[str, Any]]) -> float | None:
-    """The time of the best of the others / own time, pair by pair on the messages that both had."""
+    """Time of the best other method / own time. Two methods are compared on the messages that both had."""
     ratios = []
     for other in others:
         shared = min(own["messages"], other["messages"])
@@ -123,7 +123,7 @@ _SUMMED = ("read", "kernel", "order", "write")
 
 
 def _tables(record: dict[str, Any]) -> dict[str, float] | None:
-    """CPU µs a message, medians: the whole, its parts, the rest (median of whole - parts), and whole / kernel."""
+    """Median CPU µs per message: the whole, its parts, the rest (whole - parts), and the ratio whole / kernel."""
     if not record.get("messages"):
         return None
     scale = 1e6 / record["messages"]
@@ -149,7 +149,7 @@ def _match_one(record: dict[str, Any]) -> dict[str, float] | None:
 
 
 def _threads(record: dict[str, Any]) -> dict[str, dict[str, float]] | None:
-    """Messages a second of wall time, and how often that of the first number of threads."""
+    """Messages per second of wall time, and the ratio to the first number of threads."""
     if not record.get("messages"):
         return None
     walls = {count: median(rounds) for count, rounds in record["wall_s"].items()}

@@ -1,4 +1,4 @@
-"""Results as a picture: panels of lines or bars on a log axis, a colour for each method."""
+"""Pictures of results: panels of lines or bars on a logarithmic axis, one colour for each method."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.bench.reports.figures import Figures, figures
-from nearcast.bench.reports.report import label_of
-from nearcast.bench.reports.results import Result
+from nearcast.bench.reports.tables import format_value
+from nearcast.bench.runs.results import Result
 from nearcast.errors import InvalidInput, NearcastError
 
 
 class NoMatplotlib(NearcastError):
-    """Pictures need an optional package that is not installed."""
+    """Matplotlib, which pictures need, is not installed."""
 
 
 _PANEL_INCHES = (4.6, 3.4)
@@ -24,9 +24,9 @@ _ENDINGS = (".png", ".svg", ".pdf")
 
 
 class Mark(NamedTuple):
-    """One measured value: where on the axis, of which method, how high."""
+    """One measured value: its position on the axis, its method, its height."""
 
-    key: str  # tells one place on the axis from another
+    key: str  # identifies the position on the axis
     label: str
     method: str
     height: float
@@ -39,15 +39,15 @@ class Labels(NamedTuple):
 
 
 def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
-    """Draw the result to a .png, .svg or .pdf file: µs per message, a panel for each group of messages."""
+    """Draw µs per message to a .png, .svg or .pdf file, with one panel for each group of messages."""
     check_ending(path)
     varied = result.sweep["varied"]
-    along = varied[-1] if varied else None  # the last one varies along the axis, the one before it makes panels
+    along = varied[-1] if varied else None  # the last parameter varies along the axis, the first makes panels
     apart = varied[0] if len(varied) > 1 else None
     panels: dict[str, list[Mark]] = {}
     for line in figures(result):
         if line.batch_us:
-            name = line.group if apart is None else f"{line.group}, {apart} {label_of(line.varied[apart])}"
+            name = line.group if apart is None else f"{line.group}, {apart} {format_value(line.varied[apart])}"
             panels.setdefault(name, []).append(Mark(*_key(line, along), line.method, line.batch_us))
     labels = Labels(f"{result.sweep['name']}: CPU time per message", along or "", "µs per message")
     save_panels(panels, labels, path)
@@ -59,7 +59,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
 
 
 def save_panels(panels: dict[str, list[Mark]], labels: Labels, path: str | os.PathLike[str]) -> None:
-    """Draw a panel for each title."""
+    """Draw one panel for each title."""
     check_ending(path)
     if not panels:
         raise InvalidInput("nothing was measured, so there is nothing to draw")
@@ -121,6 +121,6 @@ def _draw_panel(axes: Any, marks: list[Mark], methods: list[str], labels: Labels
 
 
 def _key(line: Figures, along: str | None) -> tuple[str, str]:
-    """What tells one place on the axis from another, and its label."""
+    """The key and the label of a line's position on the axis."""
     value = line.workload if along is None else line.varied[along]
-    return str(value), label_of(value)
+    return str(value), format_value(value)

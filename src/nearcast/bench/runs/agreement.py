@@ -1,4 +1,4 @@
-"""Do all methods find the same? Pair by pair, on every message that they have in common."""
+"""Comparison of answers: all methods must find the same pairs on the messages that they have in common."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from nearcast.model import Hits
 
 
 class Disagreement(NearcastError):
-    """Two methods gave different answers; the figures of such a run would be worthless."""
+    """Two methods gave different answers, so the measurements of the run are worthless."""
 
 
 def sorted_hits(hits: Hits) -> Hits:
-    """The same, each message's rows ascending. Repeats stay: they are faults."""
+    """The hits with the rows of each message ascending. Repeats stay, so that they are detected as faults."""
     rows = np.array(hits.rows)
     _sort_each(rows, hits.starts)
     return Hits(rows, hits.starts)
@@ -29,7 +29,7 @@ def _sort_each(rows, starts):
 
 
 def digest(found: Hits) -> str:
-    """A short name of the sorted (message, row) pairs, to compare runs by."""
+    """A hash of the sorted (message, row) pairs, for comparing runs."""
     made = hashlib.blake2b(digest_size=8)
     made.update(np.ascontiguousarray(found.starts, np.int64).tobytes())
     made.update(np.ascontiguousarray(found.rows, np.int64).tobytes())
@@ -37,7 +37,7 @@ def digest(found: Hits) -> str:
 
 
 def require_agreement(found: dict[str, Hits], what: str) -> None:
-    """Raise Disagreement at the first difference. Hits are sorted; some may be of fewer messages."""
+    """Raise Disagreement at the first difference. Hits are sorted; some methods may have had fewer messages."""
     names = list(found)
     reference = max(names, key=lambda name: (len(found[name].starts), name == "brute"))
     for name in names:

@@ -1,4 +1,4 @@
-"""What a method's pieces of work cost, fitted to measurements: the figures that `auto` weighs work by."""
+"""Cost figures for `auto`: the time of one message, term, node, candidate and match, fitted to measurements."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.bench.runs.measure import median
+from nearcast.bench.runs.timing import median
 from nearcast.indexes.auto.costs import Costs
 
 
-def fitted_costs(runs: list[dict[str, Any]]) -> dict[str, tuple[Costs, float, float]]:
-    """By method: the costs, and the least and the largest estimate as a share of the time measured."""
+def fit_costs(runs: list[dict[str, Any]]) -> dict[str, tuple[Costs, float, float]]:
+    """By method: the costs, and the smallest and the largest estimate as a share of the measured time."""
     pieces: dict[str, list[list[float]]] = {}
     times: dict[str, list[float]] = {}
     for record in (record for run in runs for group in run["groups"].values() for record in group):
@@ -26,7 +26,7 @@ def fitted_costs(runs: list[dict[str, Any]]) -> dict[str, tuple[Costs, float, fl
 
 
 def _fit(pieces: np.ndarray, times: np.ndarray) -> tuple[Costs, float, float]:
-    """Least squares of relative errors, no cost negative: the best over all choices of costs that are not 0."""
+    """Least squares of relative errors without negative costs: the best over all choices of costs that are not 0."""
     shares = pieces / times[:, None]
     best, least = np.zeros(shares.shape[1]), np.inf
     for k in range(1, shares.shape[1] + 1):

@@ -1,4 +1,4 @@
-"""Resident memory of this process: now, and at most since the last reset."""
+"""Resident memory of this process: the present value, and the peak since the last reset."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-_RESET_PEAK = "5"  # what Linux takes for "forget the peak"
+_RESET_PEAK = "5"  # Linux resets the peak when this is written to clear_refs
 
 
 def reset_peak() -> None:
-    """Forget the peak so far, where the system can; else it stays that of the whole process."""
+    """Reset the peak. On systems that cannot, the peak stays that of the whole process."""
     try:
         _CLEAR.write_text(_RESET_PEAK, encoding="ascii")
     except OSError:
@@ -19,18 +19,18 @@ def reset_peak() -> None:
 
 
 def resident_bytes() -> int | None:
-    """What is held now; None where the system does not tell."""
+    """The resident memory now; None if the system does not report it."""
     return _status("VmRSS")
 
 
 def peak_bytes() -> int | None:
-    """The most that was held at once since `reset_peak`."""
+    """The largest resident memory since `reset_peak`."""
     peak = _status("VmHWM")
     return peak if peak is not None else _peak_of_process()
 
 
 def highest(readings: Iterable[int | None]) -> int | None:
-    """The largest reading. Linux counts pages per core and adds up now and then: a peak read later may be lower."""
+    """The largest reading. Linux adds up the counts of its cores only now and then, so a later peak may read lower."""
     return max((reading for reading in readings if reading is not None), default=None)
 
 

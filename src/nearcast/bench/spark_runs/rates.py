@@ -1,6 +1,6 @@
-"""The pipeline on Spark against the plain join, against the library, and against nothing at all: its overheads.
+"""Throughput of the pipeline on Spark, compared with a plain SQL join and with the library.
 
-All in one session that was started and warmed up before; everything else counts, from Parquet to Parquet.
+The session is started and warmed up before the measurement. Everything from Parquet to Parquet is timed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.bench.spark_runs.cpu import cpu_seconds
-from nearcast.bench.spark_runs.join import plain_join
-from nearcast.bench.workloads.corpus import MadeUp
+from nearcast.bench.spark_runs.cpu_time import cpu_seconds
+from nearcast.bench.spark_runs.sql_join import plain_join
+from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.tables import write_workload
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import NearcastError
@@ -31,13 +31,15 @@ if TYPE_CHECKING:
 
 GROUP = "short-point"
 LAYOUTS: tuple[Layout, ...] = ("replicated", "sharded")
-_BATCH = 65_536  # messages that the library is given at a time: as many as a task of Spark gets
+_BATCH = 65_536  # messages per call of the library: as many as a task of Spark gets
 _LIBRARY_MESSAGES = 500_000  # enough for a rate
 _WARM_UP = 2_000
+_SPACE = (0.0, 0.0, 1.0, 1.0)
+_PAIRS = pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
 
 
 class Data(NamedTuple):
-    """A workload on disk, and a place for what is made of it."""
+    """A workload on disk, in a folder that also takes the outputs."""
 
     folder: Path
     subscriptions: str
@@ -50,15 +52,15 @@ class Data(NamedTuple):
 
 
 def write_data(workload: Workload, folder: Path) -> Data:
-    """Subscriptions and point messages of a workload."""
+    """Write the subscriptions and short point messages of a workload."""
     chosen = workload.but(groups=[GROUP])
-    write_workload(MadeUp(chosen), chosen, folder)
+    write_workload(SyntheticCorpus(chosen), chosen, folder)
     files = (folder / "subscriptions.parquet", folder / f"messages-{GROUP}.parquet")
     return Data(folder, str(files[0]), str(files[1]), chosen.subscriptions, chosen.messages)
 
 
 def warm_up(session: SparkSession, workload: Workload, folder: Path, shards: int) -> None:
-    """Both ways once, small: Java compiles, workers start, kernels load."""
+    """Run the join and the pipeline once on a small workload: Java compiles, workers start, kernels load."""
     small = write_data(workload.but(subscriptions=_WARM_UP, messages=_WARM_UP), folder)
     plain_join(session, small.subscriptions, small.messages, small.path("joined"))
     build(session, small, shards)
@@ -67,19 +69,15 @@ def warm_up(session: SparkSession, workload: Workload, folder: Path, shards: int
 
 
 def build(session: SparkSession, data: Data, shards: int) -> float:
-    """Seconds."""
+    """Seconds to build the sharded index."""
     from nearcast.spark.batch.build import build_sharded
 
-    space = (0.0, 0.0, 1.0, 1.0)
-    return seconds_of(
-        lambda: build_sharded(
-            session, data.subscriptions, data.path("index"), shards=shards, messages=data.messages, space=space
-        )
-    )
+    options: dict[str, Any] = {"shards": shards, "messages": data.messages, "space": _SPACE}
+    return seconds_of(lambda: build_sharded(session, data.subscriptions, data.path("index"), **options))
 
 
 def match(session: SparkSession, data: Data, layout: Layout) -> float:
-    """Seconds."""
+    """Seconds to match all messages."""
     from nearcast.spark.batch.match import match_batch
 
     out = data.path(f"matches-{layout}")
@@ -87,7 +85,7 @@ def match(session: SparkSession, data: Data, layout: Layout) -> float:
 
 
 def against_join(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
-    """Ours (build and match) and the join, in turns; both must have found the same pairs."""
+    """Seconds of the pipeline (build and match) and of the join, in turns. Both must find the same pairs."""
     builds, matches, joins = [], [], []
     for _ in range(rounds):
         builds.append(build(session, data, shards))
@@ -107,13 +105,13 @@ def against_join(session: SparkSession, data: Data, shards: int, rounds: int) ->
 
 
 def against_library(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
-    """Messages per second and core, Parquet to Parquet, of the library in one thread and of Spark on all cores."""
+    """Messages per second and core of the library in one thread and of Spark on all cores."""
     from nearcast.spark.runtime.session import cores_of
 
     cores = cores_of(session)
     build_seconds = build(session, data, shards)
     library, n_library = _library_rate(data, rounds)
-    told: dict[str, Any] = {
+    measured: dict[str, Any] = {
         "subscriptions": data.n_subscriptions,
         "messages": data.n_messages,
         "cores": cores,
@@ -125,18 +123,18 @@ def against_library(session: SparkSession, data: Data, shards: int, rounds: int)
     for layout in LAYOUTS:
         before = cpu_seconds()
         rate = data.n_messages / statistics.median(match(session, data, layout) for _ in range(rounds)) / cores
-        told[f"{layout}_per_core_per_second"] = rate
-        told[f"{layout}_share_of_library"] = rate / library
-        told[f"{layout}_cpu_us_per_message"] = _us_each(before, rounds * data.n_messages)
+        measured[f"{layout}_per_core_per_second"] = rate
+        measured[f"{layout}_share_of_library"] = rate / library
+        measured[f"{layout}_cpu_us_per_message"] = _us_each(before, rounds * data.n_messages)
         k = _n_pairs(data.path(f"matches-{layout}")) / data.n_messages
-        told[f"{layout}_model_us_per_message"] = us_per_message(
+        measured[f"{layout}_model_us_per_message"] = us_per_message(
             data.n_subscriptions / shards, k, layout == "sharded", Constants()
         )
-    return told | {"matches_per_message": k}
+    return measured | {"matches_per_message": k}
 
 
 def _us_each(before: float | None, n: int) -> float | None:
-    """CPU time since `before`, of all processes, for each of n."""
+    """CPU microseconds of all processes since `before`, divided by n."""
     now = cpu_seconds()
     return None if before is None or now is None else 1e6 * (now - before) / n
 
@@ -148,19 +146,15 @@ def _n_pairs(folder: str) -> int:
 def _library_rate(data: Data, rounds: int) -> tuple[float, int]:
     from nearcast.engine.index import build_index
 
-    index = build_index(data.subscriptions, space=(0.0, 0.0, 1.0, 1.0))
+    index = build_index(data.subscriptions, space=_SPACE)
     n = min(data.n_messages, _LIBRARY_MESSAGES)
 
     def once() -> None:
-        with pq.ParquetWriter(data.path("library.parquet"), _pairs_schema()) as writer:
+        with pq.ParquetWriter(data.path("library.parquet"), _PAIRS) as writer:
             for table in _tables(data.messages, n):
                 writer.write_table(index.match(table))
 
     return n / statistics.median(seconds_of(once) for _ in range(rounds)), n
-
-
-def _pairs_schema() -> pa.Schema:
-    return pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
 
 
 def _tables(path: str, n: int) -> Iterator[pa.Table]:
@@ -172,8 +166,9 @@ def _tables(path: str, n: int) -> Iterator[pa.Table]:
 
 
 def _require_same(ours: str, theirs: str) -> int:
-    order = [("message", "ascending"), ("subscription", "ascending")]
-    tables = [pq.read_table(path, columns=["message", "subscription"]).sort_by(order) for path in (ours, theirs)]
+    """The number of pairs; NearcastError if the two folders contain different pairs."""
+    order = [(name, "ascending") for name in _PAIRS.names]
+    tables = [pq.read_table(path, columns=_PAIRS.names).sort_by(order) for path in (ours, theirs)]
     if not tables[0].equals(tables[1]):
         raise NearcastError(
             f"Spark's join and nearcast found different pairs: {tables[1].num_rows:,} and {tables[0].num_rows:,}"
@@ -187,8 +182,8 @@ def seconds_of(call: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
-def fresh(folder: Path) -> Path:
-    """The folder, empty."""
+def empty_folder(folder: Path) -> Path:
+    """Create the folder, or empty it; return it."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder

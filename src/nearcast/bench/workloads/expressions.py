@@ -1,7 +1,7 @@
-"""Subscriptions that are boolean expressions: drawn tokens joined by AND and OR, one of them forbidden in some.
+"""Boolean expressions as subscriptions: drawn tokens joined by AND and OR; some expressions negate one token.
 
-As in the AP-Tree paper (5.1.1): the tokens are cut in two, each part is joined by AND or by OR, and so are the two.
-The first drawn token goes to the first part; a forbidden token is the last one.
+As in the AP-Tree paper (5.1.1), the tokens are cut into two parts. AND or OR joins the tokens of each part, and then
+the two parts. The first drawn token goes to the first part; the negated token is the last one.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import sorted_sets, starts_of
-from nearcast.bench.workloads.corpus import Drawn
-from nearcast.bench.workloads.draws import stream_key, units
+from nearcast.arrays.ragged import starts_of
+from nearcast.bench.workloads.corpus import DrawnItems
+from nearcast.bench.workloads.random_numbers import stream_key, units
 from nearcast.bench.workloads.subscriptions import row_batch, source_numbers
 from nearcast.bench.workloads.workload import Workload
-from nearcast.model import NEVER, NO_SHAPE, RowBatch
+from nearcast.model import RowBatch
 
 
-class Shapes(NamedTuple):
-    """How the tokens of each subscription are joined. A part that is there but empty is an AND of nothing."""
+class ExpressionShapes(NamedTuple):
+    """How the tokens of each subscription are joined. An empty part is an AND of nothing."""
 
     firsts: np.ndarray  # int64[n]  tokens in the first part
-    seconds: np.ndarray  # int64[n]  tokens in the second part; 0 where there is none
+    seconds: np.ndarray  # int64[n]  tokens in the second part; 0 without a second part
     first_is_or: np.ndarray  # bool[n]
     second_is_or: np.ndarray  # bool[n]
     joined_by_or: np.ndarray  # bool[n]
-    negated: np.ndarray  # int64[n]  1 where the last token is forbidden, else 0
+    negated: np.ndarray  # int64[n]  1 if the last token is negated, else 0
 
 
 def has_expressions(workload: Workload) -> bool:
     return workload.expression_share > 0 or workload.negated_share > 0
 
 
-def shapes_of(workload: Workload, drawn: Drawn, first: int) -> Shapes:
-    """Of subscriptions from number `first` on. Equal draws have equal shapes."""
+def draw_shapes(workload: Workload, drawn: DrawnItems, first: int) -> ExpressionShapes:
+    """The shapes of drawn subscriptions that begin with number `first`. Equal draws have equal shapes."""
     sources = source_numbers(workload, first, first + drawn.size)
     counts = np.diff(drawn.starts)
 
@@ -48,96 +48,93 @@ def shapes_of(workload: Workload, drawn: Drawn, first: int) -> Shapes:
     in_two = (each("chosen") < workload.expression_share) & (positive > 1)
     firsts = np.where(in_two, 1 + (each("cut") * (positive - 1)).astype(np.int64), positive)
     joints = [in_two & (each(name) < 0.5) for name in ("first", "second", "joint")]
-    return Shapes(firsts, positive - firsts, joints[0], joints[1], joints[2], negated)
+    return ExpressionShapes(firsts, positive - firsts, joints[0], joints[1], joints[2], negated)
 
 
-def clause_counts(shapes: Shapes) -> np.ndarray:
-    """int64[n]: clauses of each subscription, written out as a disjunction of conjunctions."""
+def clause_counts(shapes: ExpressionShapes) -> np.ndarray:
+    """The number of clauses of each subscription in disjunctive normal form, int64[n]."""
     first = np.where(shapes.first_is_or, shapes.firsts, 1)
     second = np.where(shapes.second_is_or, shapes.seconds, 1)
     return np.asarray(np.where(shapes.joined_by_or, first + second, first * second))
 
 
-def subscription_rows(workload: Workload, drawn: Drawn, first: int) -> RowBatch:
-    """The subscriptions as rows: one each, or one for each clause. Ids count up from `first`."""
-    return (
-        clause_batch(drawn, shapes_of(workload, drawn, first), first)
-        if has_expressions(workload)
-        else row_batch(drawn, first)
-    )
+def subscription_rows(workload: Workload, drawn: DrawnItems, first: int) -> RowBatch:
+    """The subscriptions as rows: one row each, or one row for each clause. Ids count up from `first`."""
+    if has_expressions(workload):
+        return clause_batch(drawn, draw_shapes(workload, drawn, first), first)
+    return row_batch(drawn, first)
 
 
-def clause_batch(drawn: Drawn, shapes: Shapes, first_id: int = 0) -> RowBatch:
-    """A row for each clause. Tokens are distinct, so that no clause implies another."""
+class _Clauses(NamedTuple):
+    """Output of the kernels below."""
+
+    lengths: np.ndarray  # int64[clauses]
+    terms: np.ndarray  # int32[...]  of all clauses, one after another
+
+
+def clause_batch(drawn: DrawnItems, shapes: ExpressionShapes, first_id: int = 0) -> RowBatch:
+    """The clauses as rows. Tokens are distinct, so no clause implies another."""
     counts = clause_counts(shapes)
     n = int(counts.sum())
-    lengths, terms = np.empty(n, np.int64), np.empty(int((counts * np.diff(drawn.starts)).sum()), np.int32)
-    used = _write_clauses(drawn.terms, drawn.starts, shapes, lengths, terms)
+    clauses = _Clauses(np.empty(n, np.int64), np.empty(int((counts * np.diff(drawn.starts)).sum()), np.int32))
+    used = _write_clauses(drawn.terms, drawn.starts, shapes, clauses)
     lasts = np.repeat(drawn.terms[drawn.starts[1:] - 1] if drawn.size else drawn.terms, counts)
     is_negated = np.repeat(shapes.negated, counts)
-    sorted_terms, starts = sorted_sets(terms[:used], starts_of(lengths))
-    return RowBatch(
-        np.repeat(np.arange(first_id, first_id + drawn.size), counts),
-        sorted_terms,
-        starts,
-        lasts[is_negated > 0],
-        starts_of(is_negated),
-        np.repeat(drawn.boxes, counts, axis=0),
-        np.full(n, NO_SHAPE, np.int32),
-        np.full(n, NEVER),
+    rows = DrawnItems(clauses.terms[:used], starts_of(clauses.lengths), np.repeat(drawn.boxes, counts, axis=0))
+    return row_batch(rows)._replace(
+        owner_ids=np.repeat(np.arange(first_id, first_id + drawn.size), counts),
+        not_terms=lasts[is_negated > 0],
+        not_starts=starts_of(is_negated),
     )
 
 
 @kernel
-def _write_clauses(tokens, starts, shapes, lengths, terms):
-    """Write the terms of each clause, and how many they are; return how many were written in all."""
+def _write_clauses(tokens, starts, shapes, out):
+    """Write the length and the terms of each clause; return the number of terms written."""
     row = at = 0
     for i in range(len(starts) - 1):
         middle = starts[i] + shapes.firsts[i]
         first, second = tokens[starts[i] : middle], tokens[middle : middle + shapes.seconds[i]]
         if shapes.joined_by_or[i]:
-            row, at = _write_pairs(first, shapes.first_is_or[i], second[:0], False, (lengths, terms), row, at)
-            row, at = _write_pairs(second, shapes.second_is_or[i], second[:0], False, (lengths, terms), row, at)
+            row, at = _write_product(first, shapes.first_is_or[i], second[:0], False, out, row, at)
+            row, at = _write_product(second, shapes.second_is_or[i], second[:0], False, out, row, at)
         else:
-            ors = shapes.first_is_or[i], shapes.second_is_or[i]
-            row, at = _write_pairs(first, ors[0], second, ors[1], (lengths, terms), row, at)
+            row, at = _write_product(first, shapes.first_is_or[i], second, shapes.second_is_or[i], out, row, at)
     return at
 
 
 @kernel
-def _write_pairs(first, first_is_or, second, second_is_or, out, row, at):
-    """Each clause of one part with each of the other: an OR has a clause for each token, an AND one of all."""
-    lengths, terms = out
+def _write_product(first, first_is_or, second, second_is_or, out, row, at):
+    """Write each clause of the first part joined with each of the second; return the next clause and term.
+
+    An OR has one clause for each token; an AND has one clause of all tokens.
+    """
     for i in range(len(first) if first_is_or else 1):
         for j in range(len(second) if second_is_or else 1):
             ones = first[i : i + 1] if first_is_or else first
             others = second[j : j + 1] if second_is_or else second
-            terms[at : at + len(ones)] = ones
+            out.terms[at : at + len(ones)] = ones
             at += len(ones)
-            terms[at : at + len(others)] = others
+            out.terms[at : at + len(others)] = others
             at += len(others)
-            lengths[row] = len(ones) + len(others)
+            out.lengths[row] = len(ones) + len(others)
             row += 1
     return row, at
 
 
-def expression_texts(drawn: Drawn, shapes: Shapes, words: pa.Array) -> list[str]:
-    """The subscriptions as people write them: ("a" OR "b") AND ("c" AND "d") AND NOT "e"."""
+def expression_texts(drawn: DrawnItems, shapes: ExpressionShapes, words: pa.Array) -> list[str]:
+    """The subscriptions as expression strings, such as ("a" OR "b") AND ("c" AND "d") AND NOT "e"."""
     quoted = [_quoted(word) for word in words.take(pa.array(drawn.terms)).to_pylist()]
     starts = drawn.starts.tolist()
     texts = []
-    for i, (first, second, first_or, second_or, by_or, negated) in enumerate(zip(*map(_listed, shapes), strict=True)):
+    for i, shape in enumerate(zip(*map(np.ndarray.tolist, shapes), strict=True)):
+        first, second, first_or, second_or, by_or, negated = shape
         own = quoted[starts[i] : starts[i + 1]]
         text = _part(own[:first], first_or)
         if second:
             text = f"({text}) {'OR' if by_or else 'AND'} ({_part(own[first : first + second], second_or)})"
         texts.append(f"({text}) AND NOT {own[-1]}" if negated else text)
     return texts
-
-
-def _listed(values: np.ndarray) -> list[int]:
-    listed: list[int] = values.tolist()
-    return listed
 
 
 def _part(tokens: list[str], is_or: int) -> str:

@@ -1,4 +1,4 @@
-"""Places in clusters of uneven mass over a uniform background, and boxes around places."""
+"""Synthetic places: clusters of uneven mass over a uniform background, and boxes around places."""
 
 from __future__ import annotations
 
@@ -8,27 +8,36 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.bench.workloads.draws import DrawTable, begin, draw, log_uniform, static_rng, unit, zipf_table
+from nearcast.bench.workloads.random_numbers import (
+    DrawNumbers,
+    DrawTable,
+    begin,
+    draw,
+    log_uniform,
+    table_generator,
+    unit,
+    zipf_table,
+)
 
 BACKGROUND = -1
-"""The cluster of a place that belongs to none."""
+"""The cluster number of a place outside all clusters."""
 
 _SPREADS = (0.003, 0.03)  # a cluster's standard deviation, as a share of the side: a town to a conurbation
 _REDRAWS = 8
 
 
 class PlaceModel(NamedTuple):
-    """What places are drawn from."""
+    """The distribution that places are drawn from."""
 
     bounds: np.ndarray  # float64[4]
     centres: np.ndarray  # float64[clusters, 2]
     spreads: np.ndarray  # float64[clusters, 2]
-    masses: DrawTable  # of the clusters: the k-th largest has 1 / k of the largest
+    masses: DrawTable  # of the clusters: the k-th largest has 1 / k of the mass of the largest
     background: float  # share of places that are uniform
 
 
 def place_model(bounds: tuple[float, float, float, float], clusters: int, background: float, seed: int) -> PlaceModel:
-    rng = static_rng(seed, "clusters")
+    rng = table_generator(seed, "clusters")
     low, high = np.array(bounds[:2]), np.array(bounds[2:])
     centres = low + rng.random((clusters, 2)) * (high - low)
     spreads = np.exp(rng.uniform(math.log(_SPREADS[0]), math.log(_SPREADS[1]), (clusters, 1))) * (high - low)
@@ -37,7 +46,7 @@ def place_model(bounds: tuple[float, float, float, float], clusters: int, backgr
 
 @kernel
 def draw_place(model, state):
-    """The next (x, y, cluster), within the bounds."""
+    """Draw a place within the bounds: (x, y, cluster)."""
     bounds = model.bounds
     if len(model.centres) == 0 or unit(state) < model.background:
         x = bounds[0] + unit(state) * (bounds[2] - bounds[0])
@@ -57,7 +66,7 @@ def draw_place(model, state):
 
 @kernel
 def draw_box(bounds, x, y, share, state, out_box):
-    """A box of that share of the bounds, at most twice as long as wide, around (x, y), within the bounds."""
+    """Draw a box around (x, y) within the bounds: of that share of their area, at most twice as long as wide."""
     width, height = bounds[2] - bounds[0], bounds[3] - bounds[1]
     stretch = 2.0 ** (2.0 * unit(state) - 1.0)
     w = min(math.sqrt(share * stretch), 1.0)
@@ -69,25 +78,24 @@ def draw_box(bounds, x, y, share, state, out_box):
 
 @kernel
 def _draw_side(start, length, at, size, u, out_pair):
-    """An interval of `size` with `at` in its middle half, moved inward where it would leave the bounds."""
+    """Write an interval of `size` with `at` in its middle half, moved inward where it would leave the bounds."""
     low = min(max(at - size * (0.25 + 0.5 * u), start), start + length - size)
     out_pair[0] = max(min(low, at), start)
     out_pair[1] = min(max(low + size, at), start + length)
 
 
 def ranges_around(
-    bounds: np.ndarray, points: np.ndarray, shares: tuple[float, float], numbers: tuple[np.uint64, np.ndarray]
+    bounds: np.ndarray, points: np.ndarray, shares: tuple[float, float], draws: DrawNumbers
 ) -> np.ndarray:
-    """A range for each point, of a log-uniform share of the space. `numbers`: the stream's key, indices."""
+    """A box around each point, of a log-uniform share of the space, float64[n,4]."""
     out = np.empty_like(points)
-    _ranges(bounds, points, shares, numbers, out)
+    _draw_ranges(bounds, points, shares, draws, out)
     return out
 
 
 @kernel
-def _ranges(bounds, points, shares, numbers, out):
-    key, indices = numbers
+def _draw_ranges(bounds, points, shares, draws, out):
     state = np.zeros(1, np.uint64)
     for i in range(len(points)):
-        begin(state, key, indices[i])
+        begin(state, draws.key, draws.indices[i])
         draw_box(bounds, points[i, 0], points[i, 1], log_uniform(state, shares[0], shares[1]), state, out[i])

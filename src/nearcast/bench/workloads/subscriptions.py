@@ -1,4 +1,4 @@
-"""Subscriptions drawn from messages, so that they can match: some of the tokens, a box around the place."""
+"""Subscriptions drawn from messages, so that messages can match: some tokens of a message, a box around its place."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sorted_sets
-from nearcast.bench.workloads.corpus import Corpus, Drawn
-from nearcast.bench.workloads.draws import begin, below, log_uniform, stream_key, unit, units
-from nearcast.bench.workloads.drift import wandering
+from nearcast.bench.workloads.corpus import Corpus, DrawnItems
 from nearcast.bench.workloads.places import draw_box
+from nearcast.bench.workloads.random_numbers import DrawNumbers, begin, below, log_uniform, stream_key, unit, units
 from nearcast.bench.workloads.workload import Workload
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
 
 CHUNK = 1 << 18
-"""Drawn at a time: 25 MB of source messages. What is drawn does not depend on it."""
+"""Subscriptions drawn at a time: 25 MB of source messages. The chunk size does not change what is drawn."""
+_CHOICES = 8  # source messages that a drifting subscription chooses from
+_CHOICE_STRIDE = 1 << 40  # between the numbers of two choices: more than there are subscriptions
 
 
 class _Settings(NamedTuple):
@@ -28,22 +29,20 @@ class _Settings(NamedTuple):
     tiny_share: float
 
 
-def draw_subscriptions(corpus: Corpus, workload: Workload, start: int, stop: int) -> Drawn:
+def draw_subscriptions(corpus: Corpus, workload: Workload, start: int, stop: int) -> DrawnItems:
     """Subscriptions number start .. stop - 1."""
-    sources = wandering(corpus, workload, source_numbers(workload, start, stop))
+    sources = _drifted(corpus, workload, source_numbers(workload, start, stop))
     messages = corpus.sources(sources)
-    settings = _Settings(
-        workload.tokens, workload.box_share, workload.hot_share, workload.world_share, workload.tiny_share
-    )
-    terms = np.empty(messages.size * workload.tokens[1], np.int32)
-    starts, boxes = np.zeros(messages.size + 1, np.int64), np.empty((messages.size, 4))
-    numbers = (stream_key(workload.seed, "subscriptions"), sources)
-    _draw(settings, corpus.bounds, messages, numbers, terms, starts, boxes)
-    return Drawn(terms[: starts[-1]].copy(), starts, boxes)
+    settings = _Settings(*(getattr(workload, name) for name in _Settings._fields))
+    n = messages.size
+    out = DrawnItems(np.empty(n * workload.tokens[1], np.int32), np.zeros(n + 1, np.int64), np.empty((n, 4)))
+    draws = DrawNumbers(stream_key(workload.seed, "subscriptions"), sources)
+    _draw(settings, corpus.bounds, messages, draws, out)
+    return out._replace(terms=out.terms[: out.starts[-1]].copy())
 
 
 def source_numbers(workload: Workload, start: int, stop: int) -> np.ndarray:
-    """int64[n]: the number of each subscription's source message and draw. Equal numbers are equal draws."""
+    """The number of each subscription's source message and draw, int64[n]. Equal numbers are equal draws."""
     numbers = np.arange(start, stop)
     if workload.identical_share > 0:
         key = stream_key(workload.seed, "identical")
@@ -51,13 +50,30 @@ def source_numbers(workload: Workload, start: int, stop: int) -> np.ndarray:
     return numbers
 
 
+def _drifted(corpus: Corpus, workload: Workload, sources: np.ndarray) -> np.ndarray:
+    """The source numbers, with the share `drift_share` replaced so that places drift from west to east.
+
+    A drifting subscription takes, of eight messages, the one nearest to a line of longitude. That line moves from the
+    west border to the east border between the first subscription and the last.
+    """
+    if workload.drift_share == 0 or not len(sources):
+        return sources
+    west, east = corpus.bounds[0], corpus.bounds[2]
+    line = west + (sources + 0.5) / workload.subscriptions * (east - west)
+    choices = sources[:, None] + _CHOICE_STRIDE * np.arange(_CHOICES)
+    xs = corpus.sources(choices.ravel()).boxes[:, 0].reshape(choices.shape)
+    nearest = choices[np.arange(len(sources)), np.abs(xs - line[:, None]).argmin(axis=1)]
+    drifts = units(stream_key(workload.seed, "drift"), sources) < workload.drift_share
+    return np.asarray(np.where(drifts, nearest, sources))
+
+
 @kernel
-def _draw(settings, bounds, messages, numbers, out_terms, out_starts, out_boxes):
-    key, indices = numbers
+def _draw(settings, bounds, messages, draws, out):
+    """Fill `out` with one subscription for each source message."""
     state = np.zeros(1, np.uint64)
     at = 0
-    for i in range(len(indices)):
-        begin(state, key, indices[i])
+    for i in range(len(draws.indices)):
+        begin(state, draws.key, draws.indices[i])
         tokens = messages.terms[messages.starts[i] : messages.starts[i + 1]].copy()
         least, most = settings.tokens
         count = min(least + below(state, most - least + 1), len(tokens))
@@ -65,15 +81,15 @@ def _draw(settings, bounds, messages, numbers, out_terms, out_starts, out_boxes)
             tokens.sort()  # small numbers are frequent words
         else:
             _shuffle_first(tokens, count, state)
-        out_terms[at : at + count] = tokens[:count]
+        out.terms[at : at + count] = tokens[:count]
         at += count
-        out_starts[i + 1] = at
-        _draw_region(settings, bounds, messages.boxes[i], state, out_boxes[i])
+        out.starts[i + 1] = at
+        _draw_region(settings, bounds, messages.boxes[i], state, out.boxes[i])
 
 
 @kernel
 def _shuffle_first(values, count, state):
-    """Bring `count` random ones of the values to the front."""
+    """Move `count` randomly chosen values to the front."""
     for k in range(count):
         other = k + below(state, len(values) - k)
         values[k], values[other] = values[other], values[k]
@@ -93,15 +109,15 @@ def _draw_region(settings, bounds, place, state, out_box):
 
 def subscription_chunks(
     corpus: Corpus, workload: Workload, chunk: int = CHUNK, stop: int | None = None
-) -> Iterator[tuple[int, Drawn]]:
-    """(first number, subscriptions), chunk by chunk: of all, or of the first so many."""
+) -> Iterator[tuple[int, DrawnItems]]:
+    """All subscriptions, or the first `stop`, chunk by chunk: (number of the first, subscriptions)."""
     stop = workload.subscriptions if stop is None else stop
     for start in range(0, stop, chunk):
         yield start, draw_subscriptions(corpus, workload, start, min(start + chunk, stop))
 
 
-def row_batch(drawn: Drawn, first_id: int = 0) -> RowBatch:
-    """As rows, without strings: terms are word numbers, ids count up."""
+def row_batch(drawn: DrawnItems, first_id: int = 0) -> RowBatch:
+    """The subscriptions as rows. Terms are word numbers; ids count up from `first_id`."""
     n = drawn.size
     terms, starts = sorted_sets(drawn.terms, drawn.starts)
     return RowBatch(
@@ -116,7 +132,7 @@ def row_batch(drawn: Drawn, first_id: int = 0) -> RowBatch:
     )
 
 
-def message_batch(drawn: Drawn) -> MessageBatch:
-    """As messages, without strings."""
+def message_batch(drawn: DrawnItems) -> MessageBatch:
+    """The messages as a batch. Terms are word numbers; ids count up from 0."""
     terms, starts = sorted_sets(drawn.terms, drawn.starts)
     return MessageBatch(np.arange(drawn.size), terms, starts, drawn.boxes, np.full(drawn.size, NO_TIME))

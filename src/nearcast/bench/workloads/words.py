@@ -1,4 +1,4 @@
-"""Words by Zipf's law that occur together: a message takes a share of its words from a few topics."""
+"""Synthetic words by Zipf's law that occur together: a message takes a share of its words from a few topics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.jit import kernel
-from nearcast.bench.workloads.draws import DrawTable, below, draw, static_rng, unit, zipf_table
+from nearcast.bench.workloads.random_numbers import DrawTable, below, draw, table_generator, unit, zipf_table
 
 TOKENS_PER_TOPIC = 8
-"""A new topic every eight tokens: short messages have one to three, long ones read like short ones joined."""
+"""A new topic every eight tokens: short messages have one to three topics, long ones read like joined short ones."""
 TOPICS_PER_CLUSTER = 8
 _TOPIC_HEAD = 0.35  # topics start at rank vocabulary ** 0.35 (72 of 200,000): the most frequent words are in none
 _REDRAWS = 16
@@ -21,13 +21,13 @@ _SYLLABLES = np.array([c + v for c in _CONSONANTS for v in _VOWELS], "S2")
 
 
 class WordModel(NamedTuple):
-    """What the words of a message are drawn from."""
+    """The distribution that the words of a message are drawn from."""
 
     words: DrawTable  # all words, by rank
-    topic_ranks: DrawTable  # the words of a topic, by their place in it
+    topic_ranks: DrawTable  # the words of a topic, by their position in the topic
     topic_words: np.ndarray  # int32[topics, words of a topic]
-    topic_share: float  # of a message's tokens, come from its topics
-    local_share: float  # of the topics of a message in a cluster, are the cluster's own
+    topic_share: float  # share of a message's tokens that come from its topics
+    local_share: float  # share of the topics of a message in a cluster that belong to the cluster
 
 
 class WordSettings(NamedTuple):
@@ -40,8 +40,8 @@ class WordSettings(NamedTuple):
 
 
 def word_model(settings: WordSettings, seed: int) -> WordModel:
-    """Topics hold words of all frequencies but the highest, log-uniform by rank, as Zipf's law has them."""
-    rng = static_rng(seed, "topics")
+    """Draw the topics: words of all frequencies but the highest, log-uniform by rank, as Zipf's law has them."""
+    rng = table_generator(seed, "topics")
     exponents = rng.uniform(_TOPIC_HEAD, 1.0, (settings.topics, settings.words_per_topic))
     ranks = np.minimum(settings.vocabulary**exponents, settings.vocabulary - 1).astype(np.int32)
     return WordModel(
@@ -53,8 +53,8 @@ def word_model(settings: WordSettings, seed: int) -> WordModel:
     )
 
 
-def spelled(n: int) -> pa.Array:
-    """Words 0 .. n - 1 as different strings of syllables ("ba", "be"): two letters for each factor of 100."""
+def spell_words(n: int) -> pa.Array:
+    """The n words as different strings of syllables ("ba", "be"): two letters for each factor of 100."""
     parts, first, length = [], 0, 1
     while first < n:
         size = min(len(_SYLLABLES) ** length, n - first)
@@ -69,7 +69,7 @@ def spelled(n: int) -> pa.Array:
 
 @kernel
 def draw_words(model, state, cluster, marks, stamp, out):
-    """Fill `out` with words not marked `stamp`, and mark them. `out` must be shorter than `marks`."""
+    """Fill `out` with different words and set their marks to `stamp`. `out` must be shorter than `marks`."""
     topic = 0
     for k in range(len(out)):
         if k % TOKENS_PER_TOPIC == 0:
@@ -94,7 +94,7 @@ def _draw_word(model, state, topic):
 
 @kernel
 def _draw_topic(model, state, cluster):
-    """The cluster's own topics, or any; the first ones are popular (the density falls as 1 / square root)."""
+    """Draw a topic of the cluster, or any topic; the first ones are popular (the density falls as 1 / square root)."""
     n_topics = len(model.topic_words)
     if cluster >= 0 and unit(state) < model.local_share:
         return (cluster * TOPICS_PER_CLUSTER + below(state, TOPICS_PER_CLUSTER)) % n_topics

@@ -1,50 +1,52 @@
-"""A workload: every parameter of the subscriptions and messages of an experiment, in one place."""
+"""A workload: all parameters of the subscriptions and messages of a benchmark, with presets and TOML files."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nearcast.bench.toml_files import read_toml
 from nearcast.bench.workloads.words import WordSettings
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 
 GROUPS = ("short-point", "short-range", "long-point", "long-range")
-"""The papers' four groups of messages. With a number between, as in short-6-point, all have so many tokens."""
+"""The papers' four groups of messages. A number in the name, as in short-6-point, sets the tokens of each message."""
 KINDS = ("match", "rank")
 _GROUP = re.compile(r"(short|long)-(?:([1-9][0-9]{0,4})-)?(point|range)")
 
 
 class Group(NamedTuple):
-    """What the name of a group says."""
+    """The parts of a group's name."""
 
     stem: str  # one of GROUPS
-    tokens: int | None  # of each message; None: as the workload says
+    tokens: int | None  # of each message; None: as the workload sets it
 
 
 def group_of(name: str) -> Group:
     found = _GROUP.fullmatch(name) if isinstance(name, str) else None
     if found is None:
-        known = f"{', '.join(GROUPS)}, or with a number of tokens, as short-6-point"
-        raise InvalidInput(f"no '{name}' among the groups of messages; they are {known}")
+        raise InvalidInput(
+            f"no '{name}' among the groups of messages: take {', '.join(GROUPS)}, or add a number of tokens, "
+            "as in short-6-point"
+        )
     length, tokens, place = found.groups()
     return Group(f"{length}-{place}", None if tokens is None else int(tokens))
 
 
 def group_name(stem: str, tokens: int) -> str:
-    """The group of a stem whose messages all have so many tokens."""
+    """The name of the group of a stem whose messages all have that number of tokens."""
     return f"-{tokens}-".join(stem.split("-"))
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Shares are of 1; pairs are (least, most), both possible. The seed decides everything that is drawn."""
+    """Shares lie between 0 and 1; pairs are (least, most), both included. The seed determines all draws."""
 
     name: str = "custom"
     subscriptions: int = 100_000
@@ -57,7 +59,7 @@ class Workload:
     topics: int = 2_000
     words_per_topic: int = 200
     topic_share: float = 0.3  # of a message's tokens
-    local_share: float = 0.3  # of the topics of a message, belong to its place
+    local_share: float = 0.3  # of a message's topics belong to its place
 
     clusters: int = 200
     background: float = 0.3  # share of places outside the clusters
@@ -69,31 +71,26 @@ class Workload:
     range_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, for range messages
     groups: tuple[str, ...] = GROUPS
 
-    hot_share: float = 0.0  # of subscriptions, ask for the most frequent tokens of their message
-    world_share: float = 0.0  # of subscriptions, cover the whole space
-    tiny_share: float = 0.0  # of subscriptions, cover one point
-    identical_share: float = 0.0  # of subscriptions, are copies of the first
-    expression_share: float = 0.0  # of subscriptions, join their tokens by AND and OR: see expressions.py
-    negated_share: float = 0.0  # of subscriptions with several tokens, forbid one of them
-
-    drift_share: float = 0.0  # of subscriptions, come from the west first and from the east last: see drift.py
-    built_share: float = 1.0  # of subscriptions, are there when an index is built; the others are inserted
+    # Shares of the subscriptions that ...
+    hot_share: float = 0.0  # want the most frequent tokens of their message
+    world_share: float = 0.0  # cover the whole space
+    tiny_share: float = 0.0  # cover one point
+    identical_share: float = 0.0  # are copies of the first
+    expression_share: float = 0.0  # join their tokens by AND and OR: see expressions.py
+    negated_share: float = 0.0  # have several tokens and negate one
+    drift_share: float = 0.0  # drift from west to east: see subscriptions.py
+    built_share: float = 1.0  # exist when an index is built; the others are inserted later
 
     kind: str = "match"
-    alpha: tuple[float, float] = (0.5, 0.5)  # of kind rank: what the place counts for, uniform
+    alpha: tuple[float, float] = (0.5, 0.5)  # of kind rank: the weight of the place, uniform
     threshold: tuple[float, float] = (0.5, 0.5)  # of kind rank: the least score, uniform
 
     def __post_init__(self) -> None:
-        for name in ("subscriptions", "messages"):
-            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 0, name, "a whole number, 0 or more")
-        for name in ("topics", "words_per_topic"):
-            _require(_is_whole(getattr(self, name)) and getattr(self, name) >= 1, name, "a whole number, 1 or more")
-        _require(_is_whole(self.clusters) and self.clusters >= 0, "clusters", "a whole number, 0 or more")
-        _require(
-            _is_whole(self.vocabulary) and 10 <= self.vocabulary <= 2**27,
-            "vocabulary",
-            "10 to 134 million words",
-        )
+        for name in ("subscriptions", "messages", "clusters", "topics", "words_per_topic"):
+            value, least = getattr(self, name), int("topic" in name)
+            _require(_is_whole(value) and value >= least, name, f"a whole number, {least} or more")
+        n_words = self.vocabulary
+        _require(_is_whole(n_words) and 10 <= n_words <= 2**27, "vocabulary", "10 to 134 million words")
         _require(_is_whole(self.seed), "seed", "a whole number")
         _require(_is_number(self.zipf) and 0 <= self.zipf <= 5, "zipf", "a number from 0 to 5")
         for name in _SHARES:
@@ -113,15 +110,14 @@ class Workload:
             pair = getattr(self, name)
             fits = _is_pair(pair) and all(_is_whole(value) for value in pair) and 1 <= pair[0] <= pair[1] <= 50_000
             _require(fits, name, "two whole numbers, at least 1, the smaller first")
-        for name in ("box_share", "range_share"):
+        for name in _PAIRED_SHARES:
             pair = getattr(self, name)
             fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1 and (pair[0] > 0 or pair[1] == 0)
             _require(fits, name, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)")
         for name in ("alpha", "threshold"):
             pair = getattr(self, name)
-            _require(
-                _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1, name, "two numbers from 0 to 1, the smaller first"
-            )
+            fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1
+            _require(fits, name, "two numbers from 0 to 1, the smaller first")
 
     @property
     def geometry(self) -> Space:
@@ -129,17 +125,15 @@ class Workload:
 
     @property
     def n_built(self) -> int:
-        """How many subscriptions an index is built with: the first ones."""
+        """The number of subscriptions (the first ones) that an index is built with."""
         return max(min(1, self.subscriptions), round(self.built_share * self.subscriptions))
 
     @property
     def words(self) -> WordSettings:
-        return WordSettings(
-            self.vocabulary, self.zipf, self.topics, self.words_per_topic, self.topic_share, self.local_share
-        )
+        return WordSettings(*(getattr(self, name) for name in WordSettings._fields))
 
     def but(self, **changes: Any) -> Workload:
-        """The same with other values; lists, as TOML and JSON have them, become tuples."""
+        """The workload with some values changed. Lists, as TOML and JSON have them, become tuples."""
         known = {field.name for field in dataclasses.fields(self)}
         for name in changes:
             if name not in known:
@@ -147,7 +141,7 @@ class Workload:
         return dataclasses.replace(self, **{name: _plain(name, value) for name, value in changes.items()})
 
     def scaled(self, factor: float) -> Workload:
-        """Fewer (or more) subscriptions, messages and words, to try things out."""
+        """The workload with its numbers of subscriptions, messages and words multiplied by a factor."""
         if not 0 < factor < float("inf"):
             raise InvalidInput(f"scale must be above 0; it is {factor}")
         return self.but(
@@ -157,24 +151,16 @@ class Workload:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """All values, as TOML and JSON can hold them."""
+        """All values, as TOML and JSON can represent them."""
         listed = dataclasses.asdict(self)
         listed["space"] = "lonlat" if self.space is None else list(self.space)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in listed.items()}
 
 
+_PAIRED_SHARES = ("box_share", "range_share")
 _SHARES = (
-    "topic_share",
-    "local_share",
     "background",
-    "hot_share",
-    "world_share",
-    "tiny_share",
-    "identical_share",
-    "expression_share",
-    "negated_share",
-    "drift_share",
-    "built_share",
+    *(f.name for f in dataclasses.fields(Workload) if f.name.endswith("_share") and f.name not in _PAIRED_SHARES),
 )
 
 
@@ -211,12 +197,12 @@ PRESETS = {
     "uniform": B.but(name="uniform", vocabulary=20_000, zipf=0.0, topic_share=0.0, clusters=0, background=1.0),
     "expressions": A.but(name="expressions", tokens=(3, 7), expression_share=0.5, negated_share=0.3),
 }
-"""A and B: boxes of 0.01-1 % (the papers') and of 0.0001-0.01 % of the space. With a million subscriptions
-a short point message has about 125 matches in A and 3 in B, a long one ten times as many."""
+"""Boxes cover 0.01-1 % of the space in A (as in the papers) and 0.0001-0.01 % in B. With a million subscriptions a
+short point message has about 125 matches in A and 3 in B; a long message has ten times as many."""
 
 
 def find_workload(name: str | os.PathLike[str]) -> Workload:
-    """A preset by name, or the parameters in a TOML file (`base` names the preset that it changes)."""
+    """A preset by name, or the workload in a TOML file."""
     if str(name) in PRESETS:
         return PRESETS[str(name)]
     path = Path(name)
@@ -226,16 +212,9 @@ def find_workload(name: str | os.PathLike[str]) -> Workload:
 
 
 def workload_of(parameters: Mapping[str, Any]) -> Workload:
-    """A workload from a mapping; `base` names the preset that it changes."""
+    """The workload with these parameters. `base` names the preset that the other parameters change."""
     changes = dict(parameters)
     base = changes.pop("base", None)
     if base is not None and base not in PRESETS:
         raise InvalidInput(f"no workload '{base}' to base on; there are {', '.join(PRESETS)}")
     return (Workload() if base is None else PRESETS[base]).but(**changes)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read as TOML: {error}") from None

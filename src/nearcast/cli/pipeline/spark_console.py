@@ -1,80 +1,81 @@
-"""What the commands on Spark share: a session, a bar that follows its tasks, one line when it fails."""
+"""Shared by commands on Spark: the session, a progress bar that follows Spark's tasks, one line on failure."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from rich.table import Table
 
-from nearcast.cli.console import note, progress, show, working
+from nearcast.cli.console import name_value_grid, note, progress, show, working
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress
+    from rich.table import Table
 
-    from nearcast.spark.pipeline.pipeline import Stage
+    from nearcast.spark.pipeline.stages import Stage
     from nearcast.spark.runtime.progress import Tasks
 
 Master = Annotated[
     str | None,
     typer.Option(
         metavar="URL",
-        help="Spark's master, as in spark://host:7077, yarn, k8s://... [default: NEARCAST_MASTER, or local[*]]",
+        help="Master of Spark: spark://host:7077, yarn, k8s://... [default: NEARCAST_MASTER, or local[*]]",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Do it again, though nothing changed.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Repeat steps that are up to date.")]
+Index = Annotated[Path, typer.Option(metavar="INDEX", help="Made by `pipeline build`.", show_default=False)]
 
 
 class OnSpark(NamedTuple):
-    """A session and where its progress is shown."""
+    """A Spark session and the progress display."""
 
     session: SparkSession
-    shown: Progress
+    display: Progress
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A bar that follows Spark's tasks."""
+        """A progress bar that follows Spark's tasks."""
         from nearcast.spark.runtime.progress import watched
 
-        task = self.shown.add_task(what, total=None)
+        task = self.display.add_task(what, total=None)
 
-        def tell(tasks: Tasks) -> None:
-            self.shown.update(task, completed=tasks.done, total=tasks.known or None)
+        def on_tasks(tasks: Tasks) -> None:
+            self.display.update(task, completed=tasks.done, total=tasks.known or None)
 
         try:
-            with watched(self.session, tell):
+            with watched(self.session, on_tasks):
                 yield
         finally:
-            self.shown.remove_task(task)
+            self.display.remove_task(task)
 
 
 @contextmanager
 def on_spark(master: str | None, quiet: bool) -> Iterator[OnSpark]:
-    """A session that ends with the block, unless it was there before."""
+    """A session that ends with the block, unless it existed before."""
     from nearcast.spark.runtime.failures import plain_failures
     from nearcast.spark.runtime.session import open_session, running_session
 
     before = running_session()
-    with plain_failures(), progress(quiet) as shown:
-        with working(shown, "starting Spark"):
+    with plain_failures(), progress(quiet) as display:
+        with working(display, "starting Spark"):
             session = before or open_session(master)
         if before is None:
-            # Spark logs the Java stack of each task that fails; we say the reason in one line.
+            # Spark logs the Java stack of each failed task; the command prints the reason in one line.
             session.sparkContext.setLogLevel(os.environ.get("NEARCAST_SPARK_LOG", "OFF"))
         try:
-            yield OnSpark(session, shown)
+            yield OnSpark(session, display)
         finally:
             if before is None:
                 session.stop()
 
 
-def one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
-    """Run a step by itself, unless it is up to date (Spark is not even started then), and show what it told."""
+def run_one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
+    """Run one step and show its result. A step that is up to date does not even start Spark."""
     from nearcast.spark.pipeline.steps import run_step
 
     def work() -> dict[str, Any]:
@@ -83,17 +84,14 @@ def one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> No
 
     done = run_step(stage.step, work, force)
     if done.was_done and not as_json:
-        note(f"{stage.step.name}: up to date; --force does it again")
+        note(f"{stage.step.name}: up to date; use --force to repeat it")
     result = {"step": stage.step.name, "up_to_date": done.was_done, "out": stage.step.outputs[0], **done.result}
     show(result, as_json, grid(result))
 
 
 def grid(result: dict[str, Any]) -> Table:
-    """Names and values; nested ones indented by their name."""
-    table = Table.grid(padding=(0, 2))
-    for name, value in _flat(result):
-        table.add_row(name.replace("_", " "), _told(value))
-    return table
+    """Names and values in two columns. A nested name has the names around it in front."""
+    return name_value_grid((name.replace("_", " "), _format_value(value)) for name, value in _flat(result))
 
 
 def _flat(result: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -104,7 +102,7 @@ def _flat(result: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]
             yield f"{before}{name}", value
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

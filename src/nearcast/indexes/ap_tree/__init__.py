@@ -25,8 +25,8 @@ from nearcast.geo.space import Space
 from nearcast.indexes.ap_tree.division import Settings
 from nearcast.indexes.ap_tree.nodes import K_NODE, LEAF, S_NODE
 from nearcast.indexes.ap_tree.search import match_tree
-from nearcast.indexes.ap_tree.single import Tickets
-from nearcast.indexes.ap_tree.tree import TreeKeeper
+from nearcast.indexes.ap_tree.single import PointMatcher
+from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
@@ -57,11 +57,11 @@ class ApTree(Method):
         rebuild: bool = True,
     ) -> None:
         super().__init__(store, space)
-        self.keeper = TreeKeeper(store, space, Settings(f, theta_p, partition, priority, copies, theta_kl, rebuild))
+        self.keeper = ApTreeStore(store, space, Settings(f, theta_p, partition, priority, copies, theta_kl, rebuild))
         if not rebuild:
             self.rebuild_growth = math.inf  # of this one: it keeps its first division for ever
         self._spare: list[tuple[np.ndarray, np.ndarray]] = []  # zeroed bits, one pair for each thread at work
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
 
     def expect(self, messages: MessageBatch) -> None:
         self.keeper.expect(messages)
@@ -72,15 +72,15 @@ class ApTree(Method):
 
     def build(self, rows: np.ndarray) -> None:
         self.keeper.start(rows)
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
 
     def insert(self, rows: np.ndarray) -> None:
         self.keeper.insert(rows)
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
 
     def remove(self, rows: np.ndarray) -> None:
         self.keeper.remove(rows)
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         starts = np.zeros(messages.size + 1, np.int64)
@@ -91,9 +91,9 @@ class ApTree(Method):
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
+        if JIT_DISABLED:  # plain Python cannot read memory by address
             return super().match_point(terms, x, y)
-        return self._tickets.match(self.keeper, self.store, terms, x, y)
+        return self._point_matcher.match(self.keeper, self.store, terms, x, y)
 
     def _scratch(self) -> tuple[np.ndarray, np.ndarray]:
         """A zeroed bit for each rank and for each row, which no other thread has."""
@@ -123,4 +123,4 @@ class ApTree(Method):
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         self.keeper.restore(arrays, header)
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()

@@ -12,7 +12,7 @@ from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, pla
 from nearcast.indexes.ap_tree.cuts import cost_of, distinct_keys, keyword_bounds
 from nearcast.indexes.ap_tree.nodes import BY_PLACE, BY_WORDS, covers
 from nearcast.indexes.ap_tree.ranks import RankedRows
-from nearcast.structures.expected_messages import Expected
+from nearcast.structures.expected_messages import ExpectedMessages as Expected
 
 SAMPLE = 2048  # rows by which borders are placed and a grid is judged
 FEWEST = 8  # rows of a child on average: with fewer, children would take more memory than their rows

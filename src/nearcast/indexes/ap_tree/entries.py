@@ -7,7 +7,7 @@ the message's and does not overlap it strictly, or it has more than three terms 
 from __future__ import annotations
 
 from nearcast.arrays.jit import kernel
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 
 # A line of `entries`: the row's rarest rank; the row; its second rarest rank; its third, as ~rank where it has more
 # terms; and its box, xmin, ymin, xmax, ymax, to be read in `sides`. Two lines to a line of the cache.

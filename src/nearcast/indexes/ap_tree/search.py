@@ -29,7 +29,7 @@ from nearcast.indexes.ap_tree.nodes import (
     cells_in,
     columns_of,
 )
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 
 _LINE = 8  # numbers of a node or an entry
 _LOWS_A_LINE = 16  # of the cache

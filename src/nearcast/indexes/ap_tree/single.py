@@ -1,4 +1,4 @@
-"""One message at a time: the same kernels, all their arrays handed over as one ticket."""
+"""Matching of one point message: the same kernels as for a batch, with all arrays passed as pointers."""
 
 from __future__ import annotations
 
@@ -8,81 +8,82 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import JIT_DISABLED, kernel
-from nearcast.arrays.pointers import ticket_for
+from nearcast.arrays.pointers import pointers_to
 from nearcast.indexes.ap_tree.nodes import Shape
 from nearcast.indexes.ap_tree.search import match_tree
-from nearcast.indexes.ap_tree.tree import TreeKeeper
+from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
+from nearcast.structures.row_pointers import FIRST_OWN, store_arrays
 
-# A ticket names the store's arrays, the owners, the ranks by term, a bit for each rank, then the tree's arrays.
-_OWNERS, _RANKS, _BITS, _TREE = 6, 7, 8, 9
+# Positions after the store's arrays: the ranks by term, a bit for each rank, then the tree's arrays.
+_RANKS, _BITS, _TREE = range(FIRST_OWN, FIRST_OWN + 3)
 
 if not JIT_DISABLED:
     from nearcast.arrays.pointers import (
         unsafe_floats,
         unsafe_int32,
         unsafe_int32_lines,
-        unsafe_int64,
         unsafe_small_lines,
         unsafe_words,
     )
-    from nearcast.structures.row_pointers import unsafe_rows
+    from nearcast.structures.row_pointers import unsafe_owners, unsafe_rows
 
     @kernel
-    def _match_ticket(ticket, terms, x, y):
-        """The owners of all rows that hold on one message at a point, unordered; nodes visited; entries looked at."""
+    def _match_point(pointers, terms, x, y):
+        """The owners of all rows that match one point message, unordered; nodes visited; entries compared."""
         starts = np.array((0, len(terms)))
         message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
-        bits, owners = unsafe_words(ticket, _BITS), unsafe_int64(ticket, _OWNERS)
-        scratch = (bits, bits[:0])  # a point meets a row once: no bit for each row is needed
-        by_term, bounds = unsafe_int32(ticket, _RANKS), np.zeros(2, np.int64)
-        rows, nodes, seen = match_tree(_tree_of(ticket), unsafe_rows(ticket), by_term, message, scratch, bounds)
+        bits, owners = unsafe_words(pointers, _BITS), unsafe_owners(pointers)
+        scratch = (bits, bits[:0])  # a point meets each row once, so no bit for each row is needed
+        by_term, bounds = unsafe_int32(pointers, _RANKS), np.zeros(2, np.int64)
+        rows, nodes, seen = match_tree(_unsafe_tree(pointers), unsafe_rows(pointers), by_term, message, scratch, bounds)
         ids = np.empty(len(rows), np.int64)
         for k in range(len(rows)):
             ids[k] = owners[rows[k]]
         return ids, nodes, seen
 
     @kernel
-    def _tree_of(ticket):
+    def _unsafe_tree(pointers):
         return Shape(
-            unsafe_int32_lines(ticket, _TREE, 8),
-            unsafe_int32(ticket, _TREE + 1),
-            unsafe_int32_lines(ticket, _TREE + 2, 2),
-            unsafe_int32(ticket, _TREE + 3),
-            unsafe_floats(ticket, _TREE + 4),
-            unsafe_int32_lines(ticket, _TREE + 5, 8),
-            unsafe_small_lines(ticket, _TREE + 6, 8),
+            unsafe_int32_lines(pointers, _TREE, 8),
+            unsafe_int32(pointers, _TREE + 1),
+            unsafe_int32_lines(pointers, _TREE + 2, 2),
+            unsafe_int32(pointers, _TREE + 3),
+            unsafe_floats(pointers, _TREE + 4),
+            unsafe_int32_lines(pointers, _TREE + 5, 8),
+            unsafe_small_lines(pointers, _TREE + 6, 8),
         )
 
 
-class _Desk(NamedTuple):
-    """What a thread matches with: the ticket, the arrays that it names, and by what to tell that they are outdated."""
+class PackedArguments(NamedTuple):
+    """The arguments of the kernel for one thread. They are outdated when the store has other arrays than `store`."""
 
     store: RowArrays
-    ticket: np.ndarray
-    named: tuple[np.ndarray, ...]
+    pointers: np.ndarray
+    arrays: tuple[np.ndarray, ...]  # what the pointers point to: keeps the memory alive
 
 
-def _laid(keeper: TreeKeeper, store: RowStore) -> _Desk:
+def _packed(keeper: ApTreeStore, store: RowStore) -> PackedArguments:
     bits = np.zeros((keeper.ranks.count >> 6) + 1, np.uint64)
-    named = (*store.arrays, store.owner_ids, keeper.ranks.by_term, bits, *keeper.tree.shape)
-    return _Desk(store.arrays, ticket_for(named), named)
+    arrays = (*store_arrays(store), keeper.ranks.by_term, bits, *keeper.tree.shape)
+    return PackedArguments(store.arrays, pointers_to(arrays), arrays)
 
 
-class Tickets(threading.local):
-    """A ticket for each thread, since it names the bits on which a message is worked.
+class PointMatcher(threading.local):
+    """Matches one point message at a time. Each thread has its own packed arguments: they contain bits to write to.
 
-    The method takes new tickets whenever its rows change; here it is only seen when rows elsewhere change the store.
+    The method makes a new matcher whenever its rows change. Rows of other structures also change the store's arrays,
+    so `match` compares these on every call.
     """
 
-    desk: _Desk | None = None
+    arguments: PackedArguments | None = None
 
     def match(
-        self, keeper: TreeKeeper, store: RowStore, terms: np.ndarray, x: float, y: float
+        self, keeper: ApTreeStore, store: RowStore, terms: np.ndarray, x: float, y: float
     ) -> tuple[np.ndarray, int, int]:
-        """The owners of the rows that hold on a message, unordered, and the work: nodes, entries."""
-        desk = self.desk
-        if desk is None or desk.store is not store.arrays:
-            desk = self.desk = _laid(keeper, store)
-        return _match_ticket(desk.ticket, terms, float(x), float(y))
+        """The owners of the rows that match, unordered; nodes visited; entries compared."""
+        arguments = self.arguments
+        if arguments is None or arguments.store is not store.arrays:
+            arguments = self.arguments = _packed(keeper, store)
+        return _match_point(arguments.pointers, terms, float(x), float(y))

@@ -19,7 +19,9 @@ from nearcast.indexes.ap_tree.route import OUT_TOO_SHORT, TREE_TOO_FULL
 from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import MessageBatch
-from nearcast.structures.expected_messages import MOST, Expected
+from nearcast.structures.expected_messages import ExpectedMessages as Expected
+
+MOST = 2048
 
 _PATH = 256
 _LOOK = 32  # the tree is looked over for drift whenever one row in so many has changed
@@ -38,7 +40,7 @@ class Upkeep(NamedTuple):
     credit: int = 0  # rows that may be built anew
 
 
-class TreeKeeper:
+class ApTreeStore:
     """Rows in, rows out; leaves are divided and nodes collapsed as it goes."""
 
     def __init__(self, store: RowStore, space: Space, settings: Settings) -> None:

@@ -1,12 +1,12 @@
-"""Auto: the method that costs least, tried on a sample.
+"""Auto: chooses the method that costs least on a sample.
 
 Paper      nearcast; the default everywhere.
-Idea       Build the methods that name their costs on a sample of the rows, count their work on the messages to expect
-           (given, seen, or made up from rows), weigh it by fitted costs, and keep `pyramid` unless another is clearly
-           cheaper. When messages drift, or rows have grown fourfold, plan anew.
-Layout     that of the method chosen, and a byte a row.
-Cost       that of the method chosen. A plan took 20 to 120 ms at up to 100,000 rows; plans made for messages, and
-           switches, take at most a tenth of the time that matching takes.
+Idea       Build the methods that state their costs on a sample of the rows. Count their work on expected messages
+           (given, seen, or made up from rows), weigh the counts by fitted costs, and keep `pyramid` unless another
+           method is clearly cheaper. Plan again when messages drift or the rows have grown fourfold.
+Layout     the layout of the chosen method, and one byte a row.
+Cost       the cost of the chosen method. A plan took 20 to 120 ms at up to 100,000 rows; plans that follow drift, and
+           switches, take at most a tenth of the matching time.
 Deviates   nothing.
 """
 
@@ -21,9 +21,9 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
-from nearcast.indexes.auto import drift as watch
+from nearcast.indexes.auto import drift
 from nearcast.indexes.auto.costs import nanoseconds
-from nearcast.indexes.auto.drift import Load, Watch
+from nearcast.indexes.auto.drift import DriftDetector, Load
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method, make_method
@@ -31,12 +31,12 @@ from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 
-GAIN = 1.5  # a method is left only for one so many times cheaper: estimates were 0.3 to 1.6 of the time measured
+GAIN = 1.5  # switch only to a method this many times cheaper: estimates were 0.3 to 1.6 of the measured time
 GIVEN, SEEN, MADE_UP = "given", "seen", "made up"
 
 
 class Plan(NamedTuple):
-    """What was chosen, and what for."""
+    """The input and the outcome of a choice."""
 
     rows: int = 0
     messages: str = MADE_UP
@@ -55,26 +55,26 @@ class Auto(Method):
         super().__init__(store, space)
         self.chosen = make_method(DEFAULT, store, space, {})
         self.plans = self.switches = 0
-        self._held = np.zeros(0, np.uint8)  # by row: 1 where it is held; what another method is built from
+        self._is_indexed = np.zeros(0, np.uint8)  # by row; another method is built from these rows
         self._given: MessageBatch | None = None
         self._plan = Plan()
-        self._watch = Watch()
+        self._drift = DriftDetector()
         self._planning = threading.Lock()
         self._may_switch = True  # between builds
-        self._singles_left = watch.EVERY  # until one is noted
+        self._singles_left = drift.EVERY  # until one is sampled
 
     # -- planning
 
     @property
     def expected(self) -> MessageBatch | None:
-        seen = self._watch.recent
+        seen = self._drift.recent
         return self._given if seen is None else seen
 
     def expect(self, messages: MessageBatch) -> None:
         self._given = sample_messages(messages, MOST_MESSAGES) if messages.size else None
 
     def _decide(self, rows: np.ndarray, at_build: bool) -> None:
-        """Plan for these rows. At a build the choice is always built; else only if it is another."""
+        """Plan for these rows. A build always builds the choice; otherwise only a new choice is built."""
         start = time.perf_counter()
         messages, source = self._messages(rows) if len(rows) >= FEW else (None, MADE_UP)
         costs = {} if messages is None else estimates(self.store, self.space, rows, messages, self.chosen.name)
@@ -82,7 +82,7 @@ class Auto(Method):
         load = Load(0.0, 0.0) if messages is None else self._load(messages)
         took = max(time.perf_counter() - start, 0.0 if at_build else self._plan.planning_s)
         self._plan = Plan(len(rows), source, *load, costs, took)
-        self._watch.start(load if costs else None, took)
+        self._drift.start(load if costs else None, took)
         self.plans += 1
 
     def _take(self, name: str, rows: np.ndarray, at_build: bool) -> None:
@@ -91,10 +91,10 @@ class Auto(Method):
         method = make_method(name, self.store, self.space, {})
         method.build(rows)
         self.switches += int(self.plans > 0 and name != self.chosen.name)
-        self.chosen = method  # at once: threads that match go on with the old one, or take this one whole
+        self.chosen = method  # one assignment: threads that match see the old method or the new one
 
     def _messages(self, rows: np.ndarray) -> tuple[MessageBatch, str]:
-        seen = self._watch.recent
+        seen = self._drift.recent
         if seen is not None:
             return sample_messages(checked_messages(seen, self.store.n_terms), MOST_MESSAGES), SEEN
         if self._given is not None:
@@ -102,17 +102,17 @@ class Auto(Method):
         return made_up(self.store, rows), MADE_UP
 
     def _load(self, messages: MessageBatch) -> Load:
-        """That of the chosen method, as it now is."""
+        """The load of the chosen method on these messages."""
         n = max(1, messages.size)
         return Load(len(messages.terms) / n, _cost(self.chosen, messages, self.chosen.match(messages)[1]) / n)
 
     def _plan_again(self) -> None:
-        """One thread plans; others go on as they are. Rows cannot change meanwhile: no change overlaps a match."""
+        """Plan in one thread; others continue. Rows cannot change meanwhile: no change overlaps a match."""
         if not self._planning.acquire(blocking=False):
             return
         try:
-            if self._watch.due:
-                self._decide(np.flatnonzero(self._held).astype(np.int32), at_build=False)
+            if self._drift.due:
+                self._decide(np.flatnonzero(self._is_indexed).astype(np.int32), at_build=False)
         finally:
             self._planning.release()
 
@@ -122,64 +122,65 @@ class Auto(Method):
         if not plan.costs:
             return f"{self.chosen.name}: {plan.rows:,} rows are too few to try others"
         others = [name for name in sorted(plan.costs, key=plan.costs.__getitem__) if name != self.chosen.name]
-        told = ", ".join(f"{name} {plan.costs[name] / 1e3:.2f}" for name in others)
+        compared = ", ".join(f"{name} {plan.costs[name] / 1e3:.2f}" for name in others)
         return (
             f"{self.chosen.name}: planned for {plan.rows:,} rows and messages of {plan.terms:.0f} known terms "
-            f"({plan.messages}) at {plan.costs[self.chosen.name] / 1e3:.2f} us each ({told or 'others far behind'}); "
+            f"({plan.messages}) at {plan.costs[self.chosen.name] / 1e3:.2f} us each "
+            f"({compared or 'others far behind'}); "
             f"plans {self.plans}, switches {self.switches}"
         )
 
     # -- changes
 
     def build(self, rows: np.ndarray) -> None:
-        self._held = np.zeros(self.store.high, np.uint8)
-        self._held[rows] = 1
+        self._is_indexed = np.zeros(self.store.high, np.uint8)
+        self._is_indexed[rows] = 1
         self._may_switch = True
         self._decide(rows, at_build=True)
 
     def insert(self, rows: np.ndarray) -> None:
         self.chosen.insert(rows)
-        self._held = grown(self._held, self.store.high, fill=0)
-        self._held[rows] = 1
+        self._is_indexed = grown(self._is_indexed, self.store.high, fill=0)
+        self._is_indexed[rows] = 1
         self._may_switch = True
 
     def remove(self, rows: np.ndarray) -> None:
         self.chosen.remove(rows)
-        self._held[rows] = 0
+        self._is_indexed[rows] = 0
         self._may_switch = True
 
     # -- matching
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        weight = self._watch.weight(messages.size)
+        weight = self._drift.weight(messages.size)
         if weight == 0.0:
             return self.chosen.match(messages)
-        chosen, start = self._up_to_date(), time.perf_counter()
+        chosen, start = self._current_method(), time.perf_counter()
         hits, work = chosen.match(messages)
-        self._watch.note(messages, _cost(chosen, messages, work), time.perf_counter() - start, weight)
+        self._drift.add(messages, _cost(chosen, messages, work), time.perf_counter() - start, weight)
         return hits, work
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        self._singles_left -= 1  # a count lost between threads only thins what is noted
+        self._singles_left -= 1  # a count lost between threads only thins the sample
         if self._singles_left > 0:
             return self.chosen.match_point(terms, x, y)
-        self._singles_left = watch.EVERY
-        chosen, start = self._up_to_date(), time.perf_counter()
+        self._singles_left = drift.EVERY
+        chosen, start = self._current_method(), time.perf_counter()
         ids, nodes, candidates = chosen.match_point(terms, x, y)
         took = time.perf_counter() - start
         one, place = np.zeros(1, np.int64), np.array(((x, y, x, y),), np.float64)
         message = MessageBatch(one, terms, np.array((0, len(terms)), np.int64), place, one)
-        self._watch.note(message, _cost(chosen, message, Work(nodes, candidates, len(ids))), took, watch.EVERY)
+        self._drift.add(message, _cost(chosen, message, Work(nodes, candidates, len(ids))), took, drift.EVERY)
         return ids, nodes, candidates
 
-    def _up_to_date(self) -> Method:
-        if self._watch.due and self._may_switch:
+    def _current_method(self) -> Method:
+        if self._drift.due and self._may_switch:
             self._plan_again()
         return self.chosen
 
     @property
     def nbytes(self) -> int:
-        return self.chosen.nbytes + int(self._held.nbytes)
+        return self.chosen.nbytes + int(self._is_indexed.nbytes)
 
     # -- files
 
@@ -189,21 +190,21 @@ class Auto(Method):
         expected = self.expected
         if expected is not None:
             arrays = arrays | {f"expected_{name}": array for name, array in expected._asdict().items()}
-        return arrays | {"held": self._held}, {"chosen": self.chosen.name, "inner": inner} | planned
+        return arrays | {"held": self._is_indexed}, {"chosen": self.chosen.name, "inner": inner} | planned
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         self.chosen = make_method(header["chosen"], self.store, self.space, {})
         self.chosen.restore(arrays, header["inner"])
-        self._held = arrays["held"]
+        self._is_indexed = arrays["held"]
         if "expected_ids" in arrays:
             self._given = MessageBatch(*(arrays[f"expected_{name}"] for name in MessageBatch._fields))
         self._plan, self.plans, self.switches = Plan(**header["plan"]), header["plans"], header["switches"]
-        self._watch.start(Load(self._plan.terms, self._plan.work) if self._plan.costs else None, self._plan.planning_s)
-        self._may_switch = False  # until it is changed: its arrays may be shared by many processes, another's are not
+        self._drift.start(Load(self._plan.terms, self._plan.work) if self._plan.costs else None, self._plan.planning_s)
+        self._may_switch = False  # until a change: processes may share these arrays, but not those of another method
 
 
 def _best(costs: dict[str, float], present: str) -> str:
-    """The cheapest, if it gains enough over the present one; ties go to the default."""
+    """The cheapest method, if it gains enough over the present method; ties go to the default."""
     if not costs:
         return DEFAULT
     name = min(costs, key=lambda each: (costs[each], each != DEFAULT))

@@ -1,4 +1,4 @@
-"""What a method's work costs: counts in, nanoseconds out. No clock, no chance: the same counts cost the same."""
+"""The cost model of `auto`: nanoseconds from counts of work. It uses no clock, so equal counts cost the same."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Costs(NamedTuple):
 
 
 # Fitted together, since only their ratios matter: least squares of relative errors, none negative, by `nearcast bench
-# costs` from the sweep `grid` (four workloads, 10,000 and a million rows, four groups of messages; an estimate was 0.3
-# to 1.6 of the time measured). Fit anew when kernels change.
+# costs` on the sweep `grid` (four workloads, 10,000 and a million rows, four groups of messages). Estimates were 0.3 to
+# 1.6 of the measured time. Fit again when kernels change.
 FITTED = {
     "pyramid": Costs(1097.0, 8.4, 97.8, 0.0, 8.2),
     "spatial-first": Costs(1532.0, 2.7, 259.6, 5.5, 297.9),
@@ -28,7 +28,7 @@ FITTED = {
 
 
 def nanoseconds(method: type[Method], messages: float, terms: float, work: tuple[float, float, float]) -> float:
-    """What so many messages of so many terms cost; of a method that was not fitted, what it says of itself."""
+    """The cost of this work. A method without fitted costs uses its own `cost_ns`."""
     nodes, candidates, hits = work
     costs = FITTED.get(method.name) or Costs(0.0, 0.0, *(method.cost_ns or (1.0, 1.0)), 0.0)
     pieces = (messages, terms, nodes, candidates, hits)

@@ -1,4 +1,6 @@
-"""The watch: which messages come, and have they become others than the plan was made for?"""
+"""Drift detection for `auto`: samples recent messages and compares their average cost with the cost that the current
+choice was made for.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,21 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.indexes.auto.trial import MOST_MESSAGES
 from nearcast.model import MessageBatch
 
-DRIFT = 2.0  # times the work, or the terms, of a message that was planned for
-PATIENCE = 10.0  # a plan and a switch may take a tenth of the time that matching took since the last
-EVERY = 1024  # messages, one call is noted: 16 us, a fiftieth of what the fastest method takes for them
-BLOCK = 4  # neighbours of a watched batch are kept
+DRIFT = 2.0  # messages have drifted at this many times the planned work or terms
+PATIENCE = 10.0  # a plan and a switch may take a tenth of the matching time since the last plan
+EVERY = 1024  # one call in this many messages is sampled: 16 us, a fiftieth of the time of the fastest method
+BLOCK = 4  # consecutive messages kept of a sampled batch
 
 
 class Load(NamedTuple):
-    """What a message is like on average."""
+    """The average message."""
 
     terms: float
     work: float  # nanoseconds, by costs.py
 
 
-class Watch:
-    """Recent messages, and the load since it was last judged. Threads may note at once."""
+class DriftDetector:
+    """A sample of recent messages, and the load since the last comparison. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -35,26 +37,26 @@ class Watch:
         self._planning_s = 0.0
         self._passed = 0
         self.due = False
-        """True once messages have drifted: time for a new plan."""
+        """True once messages have drifted and a new plan is due."""
         self._begin()
 
     def _begin(self) -> None:
         self._messages = self._terms = self._work = self._seconds = 0.0
 
     def start(self, planned: Load | None, planning_s: float) -> None:
-        """Compare with this load from now on; None: whatever comes is right."""
+        """Compare with this load from now on. None disables the comparison."""
         with self._lock:
             self._planned, self._planning_s, self.due = planned, planning_s, False
             self._begin()
 
     def weight(self, n_messages: int) -> float:
-        """For how many such calls this one stands; 0: it is not to be noted."""
-        before = self._passed  # a count lost between threads only thins what is noted
+        """How many calls this call stands for in the sample; 0 if it is not sampled."""
+        before = self._passed  # a count lost between threads only thins the sample
         self._passed = before + n_messages
         return 0.0 if before // EVERY == self._passed // EVERY else max(1.0, EVERY / n_messages)
 
-    def note(self, messages: MessageBatch, work: float, seconds: float, weight: float) -> None:
-        """These were matched."""
+    def add(self, messages: MessageBatch, work: float, seconds: float, weight: float) -> None:
+        """Add a matched batch to the sample."""
         block = _block(messages, self._passed)
         with self._lock:
             self._recent.append(block)
@@ -62,11 +64,11 @@ class Watch:
             self._terms += weight * len(messages.terms)
             self._work += weight * work
             self._seconds += weight * seconds
-            if self._seconds >= PATIENCE * self._planning_s and self._knows_enough():
+            if self._seconds >= PATIENCE * self._planning_s and self._has_enough():
                 self.due = self.due or self._drifted()
                 self._begin()
 
-    def _knows_enough(self) -> bool:
+    def _has_enough(self) -> bool:
         return sum(block.size for block in self._recent) >= MOST_MESSAGES // 4
 
     def _drifted(self) -> bool:
@@ -78,13 +80,13 @@ class Watch:
 
     @property
     def recent(self) -> MessageBatch | None:
-        """The latest messages, or None while they are too few to tell anything."""
+        """The latest messages, or None while there are too few."""
         with self._lock:
-            return _joined(list(self._recent)) if self._knows_enough() else None
+            return _joined(list(self._recent)) if self._has_enough() else None
 
 
 def _block(messages: MessageBatch, number: int) -> MessageBatch:
-    """A few neighbours from somewhere in the batch, copied: the caller's arrays are the caller's."""
+    """A copy of a few consecutive messages of a batch."""
     first = number // EVERY % max(1, messages.size - BLOCK + 1)
     part = messages.part(first, min(first + BLOCK, messages.size))
     return MessageBatch(*(array.copy() for array in part))

@@ -1,6 +1,6 @@
-"""The trial: what would these messages cost each method, over all these rows?
+"""Trials: the expected cost of messages for each method, from samples of the rows.
 
-Work is counted and weighed, not timed. Timed trials of the same rows, extrapolated, gave gains from 0.7 to 4.0.
+Work is counted and weighed, not timed: timed trials of the same rows gave gains from 0.7 to 4.0.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from nearcast.model import NO_SHAPE, NO_TIME, MessageBatch
 DEFAULT = "pyramid"
 FEW = 64  # rows; with fewer all methods are quick
 LEAST_ROWS, MOST_ROWS = (128, 512) if JIT_DISABLED else (4096, 65_536)  # of a sample
-SHARE = 8  # one row in so many is tried, within those limits
-SMALLER = 4  # the first sample is so much smaller than the second: two sizes tell how work grows
+SHARE = 8  # one row in this many is sampled, within those limits
+SMALLER = 4  # ratio of the two sample sizes, which show how work grows
 MOST_MESSAGES = 16 if JIT_DISABLED else 128
-FAR = 4.0  # a method so many times behind the best on the smaller sample is not tried on the larger
+FAR = 4.0  # a method this many times slower than the best on the smaller sample is not tried on the larger
 ROWS_PER_MESSAGE = 4  # a made-up message holds the terms of four rows: 8 to 12 terms, as short messages have
 
 Counts = tuple[float, float, float]
@@ -32,13 +32,14 @@ Counts = tuple[float, float, float]
 
 
 def candidates() -> list[str]:
-    """The methods to choose among: those that name their costs."""
+    """The methods to choose from: those that state their costs."""
     return [name for name in method_names("match") if REGISTRY["match", name].cost_ns is not None]
 
 
 def estimates(store: RowStore, space: Space, rows: np.ndarray, messages: MessageBatch, keep: str) -> dict[str, float]:
-    """Nanoseconds a message by method, as expected over all of `rows`. Those far behind are left out, but never
-    `keep` or the default.
+    """Expected nanoseconds per message over all of `rows`, by method.
+
+    Methods far behind the best are left out, except `keep` and the default.
     """
     sizes = sample_sizes(len(rows))
     drawn = np.random.default_rng(len(rows)).choice(rows, sizes[-1], replace=False)
@@ -71,13 +72,13 @@ def _cost(name: str, messages: MessageBatch, counts: Counts) -> float:
 
 
 def sample_sizes(n_rows: int) -> list[int]:
-    """How many rows to try: all at once where they are few, else a smaller and a larger sample."""
+    """The sizes of the samples: all rows where they are few, otherwise a smaller and a larger sample."""
     largest = min(MOST_ROWS, max(LEAST_ROWS, n_rows // SHARE))
     return [n_rows] if n_rows <= largest else [largest // SMALLER, largest]
 
 
 def extrapolated(sizes: list[int], counts: list[float], n_rows: int) -> float:
-    """Work grows with a power of the rows: not below 0 (they do no harm) nor above 1 (at worst each is compared)."""
+    """The count at `n_rows` rows: work grows with a power of the rows, between 0 and 1 (each row is compared)."""
     if len(sizes) == 1 or counts[1] == 0:
         return counts[-1]
     power = math.log(counts[1] / max(counts[0], 1e-9)) / math.log(sizes[1] / sizes[0])

@@ -1,8 +1,10 @@
-"""How likely a message is to be in a cell, as whole numbers: kept from one build to the next and the same on every
-machine, so that the cells of a row can be computed again when it goes.
+"""How likely a message is to be in a cell, as whole numbers.
 
-The chance of a cell is divided among its quarters by the messages of a sample that are there; as far as these are few,
-by the rows there; as far as those are few, by area.
+They are kept from one build to the next and are the same on every machine, so that the cells of a row can be computed
+again when the row is removed.
+
+The probability of a cell is divided among its quarters by the sampled messages there; where these are few, by the rows
+there; where those are few too, by area.
 """
 
 from __future__ import annotations
@@ -18,25 +20,24 @@ WHOLE = 1 << 24
 """The mass of the root."""
 
 FINEST_GRID = 8
-"""Places are counted down to this level at most, and as a rule to one that has a cell for every four of them."""
+"""The deepest level at which messages and rows are counted. Fewer of them get a coarser grid: one cell for four."""
 
 HEAVIEST = 36
-"""The most doublings that a mass may be multiplied by: it then fits in 61 bits."""
+"""The largest number of doublings of a mass: it then fits in 61 bits."""
 
-
-_ROWS_COUNT = 8.0
-"""So many messages do the rows count for: a cell with as many of a sample is divided half by these, half by rows."""
+_WEIGHT_OF_ROWS = 8.0
+"""The rows weigh as much as 8 sampled messages: with 8 in a cell, each of the two decides half of its division."""
 
 
 class Masses(NamedTuple):
     """How likely each cell is, out of WHOLE."""
 
     cells: np.ndarray  # int32[...]  of levels 0 to grid, one level behind the other, line by line
-    grid: int  # the deepest level that is told; below it quarters have even shares
+    grid: int  # the deepest level stored; below it quarters have equal shares
 
 
 def masses_of(row_boxes: np.ndarray, sample_boxes: np.ndarray, bounds: np.ndarray) -> Masses:
-    """The chances of all cells by the middles of these boxes."""
+    """The masses of all cells, from the centres of these boxes."""
     grid = 1
     while grid < FINEST_GRID and 4 ** (grid + 1) < len(row_boxes) + len(sample_boxes):
         grid += 1
@@ -53,7 +54,7 @@ def _counts(boxes: np.ndarray, bounds: np.ndarray, grid: int) -> np.ndarray:
 
 @kernel
 def first_of(level):
-    """Where the cells of a level start: there are 4^level of each."""
+    """Where the cells of a level start; level l has 4^l cells."""
     return ((1 << (2 * level)) - 1) // 3
 
 
@@ -75,13 +76,13 @@ def _divide(rows, sample, cells, grid):
                 for quarter in range(4):
                     at = place_of_cell(level + 1, 2 * x + (quarter & 1), 2 * y + (quarter >> 1))
                     by_rows = (rows[at] + 1.0) / (rows[own] + 4.0)
-                    share = (sample[at] + _ROWS_COUNT * by_rows) / (sample[own] + _ROWS_COUNT)
+                    share = (sample[at] + _WEIGHT_OF_ROWS * by_rows) / (sample[own] + _WEIGHT_OF_ROWS)
                     cells[at] = np.int32(cells[own] * share)
 
 
 @kernel
 def place_of_cell(level, x, y):
-    """Where a cell lies among those of levels 0 to grid."""
+    """The place of a cell among those of levels 0 to grid."""
     return first_of(level) + (y << level) + x
 
 
@@ -93,7 +94,10 @@ def mass_of(masses, level, x, y):
 
 
 def doublings_of(chances: np.ndarray, horizon: int) -> np.ndarray:
-    """uint8: how often terms of these chances are met in `horizon` messages, as the next power of two."""
+    """uint8: how often terms with these probabilities occur in `horizon` messages, as the exponent of a power of two.
+
+    It is rounded up.
+    """
     with np.errstate(divide="ignore"):
         doublings = np.ceil(np.log2(chances * horizon))
     return np.asarray(np.clip(doublings, 0, HEAVIEST).astype(np.uint8))

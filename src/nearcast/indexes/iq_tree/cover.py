@@ -1,12 +1,14 @@
-"""The cells of a row: disjoint, of any level, together over its box, and by the cost model the cheapest ones.
+"""The cells of a row: the cheapest set of disjoint cells, of any level, that covers its box.
 
-A cell costs 1 + 2^doublings x its chance. All cells that could be part of the cheapest cover are written down, from the
-root on; then from the last one back each takes the cheaper of itself and its quarters. A cell is not looked into where
-the box covers it (its quarters would cost more), nor where it costs no more in verifications than further copies would.
-So a row has at most 1 + 2^doublings cells, and as a rule a handful.
+A cell costs 1 + 2^doublings x its probability. All cells that may be part of the cheapest cover are listed from the
+root on; then, from the last to the first, each takes the cheaper of itself and its quarters. A cell has no quarters to
+consider if the box covers it (they would cost more) or if its expected verifications cost no more than the extra
+copies. So a row has at most 1 + 2^doublings cells, and as a rule a handful.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,18 +22,26 @@ _TAKEN = -1
 _SIDE = (1 << 24) - 1
 
 
+class _Options(NamedTuple):
+    """The cells that the cover of one row may consist of, parents before children."""
+
+    cells: np.ndarray  # int64[...]  keys
+    quarters: np.ndarray  # int64[...]  8 x (where the cell's quarters start) + (how many of them the row overlaps)
+    costs: np.ndarray  # int64[...]
+
+
 @kernel
 def covers(masses, bounds, limit, boxes, rows, doublings):
-    """The cells of rows, as keys, and for each which of the rows it is of."""
+    """The cells of rows as keys, and for each cell the position of its row among `rows`."""
     cells, items = np.empty(2 * len(rows) + 64, np.int64), np.empty(2 * len(rows) + 64, np.int32)
-    room, n = (np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)), 0
+    options, n = _Options(np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)), 0
     for i in range(len(rows)):
         span = row_span(bounds, boxes[rows[i]])
-        heavy = np.int64(doublings[i])
-        room, n_room = _possible(masses, limit, span, heavy, room)
-        _choose(masses, heavy, room, n_room)
-        cells, items = with_room(cells, n, n_room), with_room(items, n, n_room)
-        first, n = n, _write_taken(room, n_room, cells, n)
+        weight = np.int64(doublings[i])
+        options, n_options = _list_options(masses, limit, span, weight, options)
+        _choose(masses, weight, options, n_options)
+        cells, items = with_room(cells, n, n_options), with_room(items, n, n_options)
+        first, n = n, _write_chosen(options, n_options, cells, n)
         items[first:n] = i
     return cells[:n].copy(), items[:n].copy()
 
@@ -43,11 +53,9 @@ def cell_of(key):
 
 
 @kernel
-def _possible(masses, limit, span, doublings, room):
-    """Write the cells that may be of use to room[0], parents first, and to room[1] where the quarters of each start and
-    how many of them the span overlaps: 8 x start + number. Return (room, how many cells).
-    """
-    cells, quarters, costs = room
+def _list_options(masses, limit, span, doublings, options):
+    """List the cells that may be chosen and their quarters; return the options, larger if needed, and their number."""
+    cells, quarters = options.cells, options.quarters
     cells[0] = cell_key(0, 0, 0)
     n, at = 1, 0
     while at < n:
@@ -62,7 +70,7 @@ def _possible(masses, limit, span, doublings, room):
                 n = first
         quarters[at] = 8 * first + (n - first)
         at += 1
-    return (cells, quarters, with_room(costs, 0, n)), n
+    return _Options(cells, quarters, with_room(options.costs, 0, n)), n
 
 
 @kernel
@@ -74,9 +82,9 @@ def _is_covered(span, level, x, y):
 
 
 @kernel
-def _choose(masses, doublings, room, n):
-    """Forget the quarters of cells that are cheaper themselves, and write what each costs to room[2]."""
-    cells, quarters, costs = room
+def _choose(masses, doublings, options, n):
+    """Write the cost of each cell, and drop the quarters of cells that are cheaper than their quarters."""
+    cells, quarters, costs = options.cells, options.quarters, options.costs
     for at in range(n - 1, -1, -1):
         level, x, y = cell_of(cells[at])
         costs[at] = WHOLE + (mass_of(masses, level, x, y) << doublings)
@@ -92,11 +100,11 @@ def _choose(masses, doublings, room, n):
 
 
 @kernel
-def _write_taken(room, n_room, out, n):
-    """Write the cells that the choice leads to from the root on to out[n:]; return the new n."""
-    cells, quarters, costs = room
+def _write_chosen(options, n_options, out, n):
+    """Write the chosen cells to out[n:]; return the new n."""
+    cells, quarters, costs = options.cells, options.quarters, options.costs
     costs[0] = _TAKEN
-    for at in range(n_room):
+    for at in range(n_options):
         if costs[at] != _TAKEN:
             continue
         first, number = quarters[at] >> 3, quarters[at] & 7

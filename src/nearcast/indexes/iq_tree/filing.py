@@ -1,4 +1,4 @@
-"""Entries in and out of the lists of cells. A list is found by its node and term in one hash table."""
+"""Puts entries into the lists of cells and takes them out. A hash table maps (node, term) to a list."""
 
 from __future__ import annotations
 
@@ -10,52 +10,41 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMap, find, find_slot, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.iq_tree.cover import cell_of
-from nearcast.structures.quadtree.lists import (
-    close_gap,
-    empty_list,
-    has_space,
-    laid_out,
-    open_gap,
-    place_of,
-    room_for,
-    space_for_one,
-    write_entry,
-)
+from nearcast.structures.arena import larger_room
+from nearcast.structures.node_table import term_key
+from nearcast.structures.quadtree import lists as arena
 from nearcast.structures.quadtree.nodes import (
     N_FREE,
     NONE,
     ROOT,
     USED,
     NodeArrays,
-    Quad,
-    add_up,
-    cut_in_four,
+    QuadtreeArrays,
+    add_children,
+    add_to_ancestors,
     drop_children,
 )
 from nearcast.structures.quadtree.pivots import has_slots
+from nearcast.structures.quadtree.quadtrees import BY_ROW
 from nearcast.structures.quadtree.room import with_entries
-from nearcast.structures.quadtree.tree import BY_ROW
-from nearcast.structures.rtree.node_table import token_key
 
-LISTS, LISTS_FREE = 0, 1  # places in Filed.head
+LISTS, LISTS_FREE = 0, 1  # places in FiledArrays.head
 
 
-class Filed(NamedTuple):
-    """The tree. Its table tells the number of the list of a (node, term); lists have numbers of their own, and a number
-    whose last entry went is used again.
-    """
+class FiledArrays(NamedTuple):
+    """The tree, whose table maps (node, term) to the number of a list. Numbers of dropped lists are used again."""
 
-    quad: Quad
-    free: np.ndarray  # int32[n]  numbers of lists that went
-    head: np.ndarray  # int64[2]  lists ever numbered, numbers free
+    quad: QuadtreeArrays
+    free: np.ndarray  # int32[n]  numbers of dropped lists
+    head: np.ndarray  # int64[2]  list numbers ever used, list numbers free
 
 
 class Entries(NamedTuple):
-    """What goes into lists, or comes out: the first four for each row, the others for each (row, cell)."""
+    """Entries to insert or remove: the first three by row, the last two by (row, cell)."""
 
     rows: np.ndarray  # int32[n]
-    terms: np.ndarray  # int32[n]  the rarest, under which the row is filed
-    shown: np.ndarray  # int32[n]  see terms_to_file
+    terms: np.ndarray  # int32[n]  the rarest term, under which the row is filed
+    others: np.ndarray  # int32[n]  the term in the entry: see filing_terms
     boxes: np.ndarray  # float64[...,4]  by row number
     nodes: np.ndarray  # int32[m]
     items: np.ndarray  # int32[m]  positions among the rows
@@ -63,9 +52,7 @@ class Entries(NamedTuple):
 
 @kernel
 def reach_nodes(nodes, cells, done, out):
-    """Write the node of each cell from `done` on, made where there is none, until numbers run out; return how many are
-    done.
-    """
+    """Write the node of each cell from `done` on, adding nodes, until numbers run out; return the number done."""
     for i in range(done, len(cells)):
         level, x, y = cell_of(cells[i])
         node = np.int64(ROOT)
@@ -73,71 +60,72 @@ def reach_nodes(nodes, cells, done, out):
             if nodes.children[node] == NONE:
                 if nodes.head[N_FREE] == 0 and nodes.head[USED] + 4 > len(nodes.children):
                     return i
-                cut_in_four(nodes, node)
+                add_children(nodes, node)
             node = np.int64(nodes.children[node]) + ((x >> shift) & 1) + 2 * ((y >> shift) & 1)
         out[i] = node
     return len(cells)
 
 
-def all_filed(nodes: NodeArrays, entries: Entries) -> Filed:
-    """The lists of all entries at once, over nodes that have none."""
+def file_all(nodes: NodeArrays, entries: Entries) -> FiledArrays:
+    """A tree with these entries, over nodes without lists."""
     keys = entries.nodes.astype(np.int64) << 32 | entries.terms[entries.items]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), bool), keys[1:] != keys[:-1]]))
     counts = np.diff(np.append(firsts, len(keys)))
-    lists, table = laid_out(counts, counts), IntMap()
+    lists, table = arena.empty_lists(counts, counts), IntMap()
     _write(lists, entries, order)
     table.put(keys[firsts], np.arange(len(firsts), dtype=np.int32))
     nodes.entries[:] = np.bincount(entries.nodes, minlength=len(nodes.entries))
     _sum_up(nodes)
-    size = np.array([table.size], np.int64)
-    return Filed(Quad(nodes, lists, table.arrays, size), np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64))
+    quad = QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
+    return FiledArrays(quad, np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64))
 
 
 @kernel
 def _write(lists, entries, order):
     for k in range(len(order)):
         i = entries.items[order[k]]
-        write_entry(lists, k, entries.rows[i], entries.shown[i], entries.boxes[entries.rows[i]])
+        arena.write_entry(lists, k, entries.rows[i], entries.others[i], entries.boxes[entries.rows[i]])
 
 
 @kernel
 def _sum_up(nodes):
-    """Children have higher numbers than their parents as long as none was given up."""
+    """Add the entries of children to their parents. Children have higher numbers until the first is dropped."""
     for node in range(nodes.head[USED] - 1, 0, -1):
         nodes.entries[nodes.parents[node]] += nodes.entries[node]
 
 
 @kernel
 def file_some(filed, entries, done):
-    """File entries from `done` on until room runs out; return how many are done, and the space that the next takes."""
-    quad, free, head = filed
-    nodes, lists, table, size = quad
+    """File entries from `done` on until room runs out; return the number done and the space that the next one takes."""
+    nodes, lists, table, size = filed.quad
+    free, head = filed.free, filed.head
     for k in range(done, len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
-        row, key = entries.rows[i], token_key(node, entries.terms[i])
+        row, key = entries.rows[i], term_key(node, entries.terms[i])
         slot = find_slot(table, key)
-        number = np.int64(table.values[slot])
-        is_new = number == ABSENT
+        which = np.int64(table.values[slot])
+        is_new = which == ABSENT
         if is_new:
-            number = _next_number(free, head)
-        space = np.int64(room_for(1) if is_new else space_for_one(lists, number))
-        if not has_space(lists, space) or number == len(lists.counts) or (is_new and not has_slots(table, size, 1)):
+            which = _next_number(free, head)
+        space = np.int64(larger_room(1) if is_new else arena.space_for_one(lists, which))
+        has_room = arena.has_space(lists, space) and which < len(lists.counts)
+        if not has_room or (is_new and not has_slots(table, size, 1)):
             return k, space
         if is_new:
             _take_number(head)
-            table.keys[slot], table.values[slot] = key, number
+            table.keys[slot], table.values[slot] = key, which
             size[0] += 1
-        at = open_gap(lists, number, place_of(lists, number, BY_ROW, row))
-        write_entry(lists, at, row, entries.shown[i], entries.boxes[row])
-        add_up(nodes.entries, nodes.parents, node, 1)
+        at = arena.open_gap(lists, which, arena.place_of(lists, which, BY_ROW, row))
+        arena.write_entry(lists, at, row, entries.others[i], entries.boxes[row])
+        add_to_ancestors(nodes.entries, nodes.parents, node, 1)
     return len(entries.nodes), np.int64(0)
 
 
 @kernel
 def _next_number(free, head):
-    """The number that the next new list will have."""
+    """The number of the next new list."""
     return np.int64(free[head[LISTS_FREE] - 1]) if head[LISTS_FREE] > 0 else head[LISTS]
 
 
@@ -149,19 +137,14 @@ def _take_number(head):
         head[LISTS] += 1
 
 
-def with_lists(filed: Filed, space: int) -> Filed:
+def with_room_for_list(filed: FiledArrays, space: int) -> FiledArrays:
     """The tree with `space` at the arena's end and room for one more list."""
     quad = with_entries(filed.quad, space, 1)
-    lists, needed = quad.lists, int(filed.head[LISTS]) + 1
-    longer = lists._replace(
-        offsets=grown(lists.offsets, needed, fill=0),
-        counts=grown(lists.counts, needed, fill=0),
-        rooms=grown(lists.rooms, needed, fill=0),
-    )
-    return filed._replace(quad=quad._replace(lists=longer))
+    lists = arena.with_lists(quad.lists, int(filed.head[LISTS]) + 1)
+    return filed._replace(quad=quad._replace(lists=lists))
 
 
-def without(filed: Filed, entries: Entries) -> Filed:
+def without_entries(filed: FiledArrays, entries: Entries) -> FiledArrays:
     """The tree without these entries, all of which it has."""
     filed = filed._replace(free=grown(filed.free, int(filed.head[LISTS])))
     _take_out(filed, entries)
@@ -170,26 +153,25 @@ def without(filed: Filed, entries: Entries) -> Filed:
 
 @kernel
 def _take_out(filed, entries):
-    """Lists that are empty then go, and so do four nodes that have nothing below them."""
-    quad, free, head = filed
-    nodes, lists, table, size = quad
+    """Remove entries, then lists that are empty, then groups of four nodes that have nothing at or below them."""
+    nodes, lists, table, size = filed.quad
     for k in range(len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
-        key = token_key(node, entries.terms[i])
-        number = find(table, key)
-        close_gap(lists, number, place_of(lists, number, BY_ROW, entries.rows[i]))
-        if lists.counts[number] == 0:
-            empty_list(lists, number)
+        key = term_key(node, entries.terms[i])
+        which = find(table, key)
+        arena.close_gap(lists, which, arena.place_of(lists, which, BY_ROW, entries.rows[i]))
+        if lists.counts[which] == 0:
+            arena.drop_list(lists, which)
             size[0] -= remove_one(table, key)
-            free[head[LISTS_FREE]] = number
-            head[LISTS_FREE] += 1
-        add_up(nodes.entries, nodes.parents, node, -1)
+            filed.free[filed.head[LISTS_FREE]] = which
+            filed.head[LISTS_FREE] += 1
+        add_to_ancestors(nodes.entries, nodes.parents, node, -1)
         _drop_empty(nodes, node)
 
 
 @kernel
 def _drop_empty(nodes, node):
-    """Give up the quarters of those nodes above a node that have nothing in any. What is empty has no quarters."""
+    """Drop the quarters of each node above this one whose quarters are all empty. An empty node has no quarters."""
     while nodes.entries[node] == 0 and nodes.parents[node] != NONE:
         node = nodes.parents[node]
         first = nodes.children[node]

@@ -1,28 +1,24 @@
 """IR-tree: an R-tree with an inverted file in each node.
 
 Paper      rt-tree
-Idea       The keyword search tree of Cong et al. (PVLDB 2009), extended as the paper does for comparison: visit a
-           node when its box overlaps and its parent's file has it under any term of the message; in a leaf count the
+Idea       The keyword search tree of Cong et al. (PVLDB 2009), extended as the paper does for its comparison: visit a
+           node if its box overlaps and its parent's file lists it under a term of the message; in a leaf, count the
            postings of each row.
-Layout     a packed R-tree in flat arrays, and one hash table (node, term) -> the node's entries that have it, a bit
-           each.
+Layout     a packed R-tree in flat arrays, and one hash table (node, term) -> the entries of the node that have the
+           term, one bit each.
 Cost       insert and remove O(height x (B + terms)); match O(nodes visited x (B + terms of the message)); 47 bytes a
            row for the tree, about 27 for each (node, term).
-Deviates   lists of entries are bits of one word, so B is at most 62; no weights, which only ranked search needs; a
-           node with too few entries joins a sibling instead of being inserted again.
+Deviates   a list of entries is the bits of one word, so B is at most 62; no weights, which only ranked search needs; a
+           node with too few entries merges with a sibling instead of being inserted again.
 """
 
 from __future__ import annotations
-
-from typing import Any
-
-import numpy as np
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.indexes.ir_tree.entry_files import MOST_ENTRIES, EntryFiles
 from nearcast.indexes.ir_tree.search import search
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.rtree.tree_method import TreeMethod
 
@@ -31,33 +27,16 @@ class IrTree(TreeMethod):
     name = "ir-tree"
     effort_ceiling = 0.1
     checked_with = ("", "b=2 B=4", "b=3 B=8")
+    annotations: EntryFiles
 
     def __init__(self, store: RowStore, space: Space, b: int = 25, B: int = 50) -> None:
         super().__init__(store, space, b, B)
         if B > MOST_ENTRIES:
             raise InvalidInput(f"B is at most {MOST_ENTRIES} in an ir-tree, not {B}")
-        self.files = EntryFiles()
+        self.annotations = EntryFiles()
 
-    def hang_all(self) -> None:
-        self.files.build(self.tree.arrays, self.store.arrays)
-
-    def insert_some(self, rows: np.ndarray, done: int) -> int:
-        return self.files.insert(self.tree.arrays, self.store.arrays, rows, done)
-
-    def remove_some(self, rows: np.ndarray, done: int) -> int:
-        return self.files.remove(self.tree.arrays, self.store.arrays, rows, done)
+    def view(self) -> RowArrays:
+        return self.store.arrays
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return search(self.tree.arrays, self.files, self.store, messages)
-
-    @property
-    def nbytes(self) -> int:
-        return self.tree.nbytes + self.files.nbytes
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, header = super().state()
-        return arrays | self.files.state(), header
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        super().restore(arrays, header)
-        self.files.restore(arrays)
+        return search(self.tree.arrays, self.annotations.arrays, self.store, messages)

@@ -1,29 +1,27 @@
-"""The search of `ir-tree`: down by the inverted files of the nodes, then the postings of each row are counted."""
+"""The search of `ir-tree`: descend by the inverted files of the nodes, then count the postings of each row."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.intmap import ABSENT, find
+from nearcast.arrays.intmap import ABSENT, IntMapArrays, find
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import count_bits, lowest_bit
-from nearcast.indexes.ir_tree.entry_files import EntryFiles
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.rtree.node_table import token_key, value_of
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import known_terms, term_key, value_of
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
-from nearcast.structures.rtree.token_search import overlaps
 
 _ONE = np.int64(1)
 
 
-def search(tree: TreeArrays, files: EntryFiles, store: RowStore, messages: MessageBatch) -> tuple[Hits, Work]:
-    """The rows that hold on each message. Candidates are the rows whose postings were counted."""
-    marks = np.zeros(store.n_terms, np.uint8)
-    starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, seen = _search(tree, files.arrays, store.arrays, messages, marks, starts)
+def search(tree: TreeArrays, files: IntMapArrays, store: RowStore, messages: MessageBatch) -> tuple[Hits, Work]:
+    """The rows that match each message. Candidates: the rows whose postings were counted."""
+    marks, starts = np.zeros(store.n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
+    rows, nodes, seen = _search(tree, files, store.arrays, messages, marks, starts)
     return Hits(rows, starts), Work(nodes, seen, len(rows))
 
 
@@ -35,7 +33,7 @@ def _search(tree, files, rows, messages, marks, starts):
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
         mark_terms(marks, messages, m, 1)
-        terms = _known_terms(files, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
+        terms = _filed_terms(files, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
         queue[0] = ROOT
         n_queue, at = 1, 0
         while at < n_queue:
@@ -65,20 +63,18 @@ def _search(tree, files, rows, messages, marks, starts):
 
 
 @kernel
-def _known_terms(files, terms):
-    """Those of a message's terms that some row has, first those that most entries of the root have."""
-    entries = np.empty(len(terms), np.int64)
-    n = 0
+def _filed_terms(files, terms):
+    """The terms of a message that some row has, first those that most entries of the root have."""
+    counts = np.empty(len(terms), np.int64)
     for k in range(len(terms)):
-        bits = find(files, token_key(ROOT, terms[k]))
-        entries[k] = 0 if bits == ABSENT else count_bits(bits)
-        n += bits != ABSENT
-    return terms[np.argsort(-entries, kind="mergesort")[:n]]
+        bits = find(files, term_key(ROOT, terms[k]))
+        counts[k] = 0 if bits == ABSENT else count_bits(bits)
+    return known_terms(terms, counts)
 
 
 @kernel
 def _overlapping_slots(tree, node, box):
-    """Bit k is set where the entry in slot k overlaps."""
+    """The slots of the entries that overlap, one bit each."""
     boxes, bits = tree.boxes[node], np.int64(0)
     for k in range(tree.counts[node]):
         bits |= np.int64(overlaps(boxes, k, box)) << k
@@ -87,14 +83,14 @@ def _overlapping_slots(tree, node, box):
 
 @kernel
 def _with_children(tree, node, files, terms, within, queue, n):
-    """Put the entries that overlap and have a term at the queue's end. Once all that overlap have one, the other terms
-    need not be asked.
+    """Append the entries that overlap and have a term to the queue; return the queue and its length. Stop reading terms
+    once every entry that overlaps has one.
     """
     keys, values, reached = files.keys, files.values, np.int64(0)
     for i in range(len(terms)):
         if reached & within == within:
             break
-        bits = value_of(keys, values, token_key(node, terms[i]))
+        bits = value_of(keys, values, term_key(node, terms[i]))
         if bits != ABSENT:
             reached |= bits
     reached &= within
@@ -108,12 +104,12 @@ def _with_children(tree, node, files, terms, within, queue, n):
 
 @kernel
 def _count_postings(files, leaf, terms, within, postings):
-    """Count the terms of each row of a leaf that overlaps; return the slots of those that have any."""
+    """Count the terms of each row of a leaf that overlaps; return the slots of the rows that have any, as bits."""
     keys, values, reached = files.keys, files.values, np.int64(0)
     if within == 0:
         return reached
     for i in range(len(terms)):
-        bits = value_of(keys, values, token_key(leaf, terms[i]))
+        bits = value_of(keys, values, term_key(leaf, terms[i]))
         if bits != ABSENT:
             bits &= within
             reached |= bits
@@ -125,7 +121,7 @@ def _count_postings(files, leaf, terms, within, postings):
 
 @kernel
 def _count_terms(slots, rows, marks, within, postings):
-    """The same for a long message, from the rows' side: they have fewer terms than it has."""
+    """The same for a long message: the terms of the rows are read, which are fewer."""
     reached = np.int64(0)
     terms = rows.terms
     while within != 0:

@@ -1,9 +1,9 @@
-"""The cost model: nanoseconds for the pieces of work that the ways consist of, and what a message will cost by each.
+"""The cost model: nanoseconds for the steps of each strategy, and the expected cost of a message.
 
-In the paper's spirit, with constants. It compares the two filters alone; here each way is estimated as a whole, the
-verification included, since that is most of the time. The constants are fitted to the time of single messages by each
-way (tests/soak/lfilter_fit.py: 1 M subscriptions, workloads A and B of the bench, four groups of messages); on another
-machine they are wrong by about the same factor, which changes no comparison.
+The paper compares the two filters alone. Here each strategy is estimated as a whole, with its verification, which takes
+most of the time. The constants are fitted to the time of single messages by each strategy (tests/soak/lfilter_fit.py:
+1 M subscriptions, workloads A and B of the bench, four groups of messages). On another machine they are wrong by about
+the same factor, which changes no comparison.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from nearcast.arrays.vector import prefetch
 _AHEAD = 16  # each term's load is a cache miss
 
 # The trie
-TOKEN = 800.0  # a token of the message: sorted, looked for among the root's children, and what is below is fetched
+TOKEN = 800.0  # a term of the message: sorting it, searching it among the root's children, fetching what is below
 NODE = 205.0  # a node reached
-CHILD = 5.0  # a child whose token or box is looked at
-ROW = 5.3  # a row of a list, whose box is looked at
+CHILD = 5.0  # a child whose rank or box is read
+ROW = 5.3  # a row of a list, whose box is read
 # The quadtree
-CELL = 550.0  # a node visited, with its tokens
+CELL = 550.0  # a node visited, with its pivotal terms
 ENTRY = 2.6  # an entry of a list, whose term is looked up
-NEAR = 100.0  # an entry whose term occurs: its box, and the row where that overlaps
-OPENING = 50_000.0  # for a batch, before any message: many arrays are handed to a kernel. Half with all in cache
-# Both: lists that are cut by ranges of numbers
-START = 8000.0  # what is read for the first time: 4,400, and as much for doubt, being the estimate that is wrong most
-SEARCH = 28.0  # a list that is searched for a token, as a rule in vain
+NEAR = 100.0  # an entry whose term occurs: its box, and the row if the box overlaps
+OPENING = 50_000.0  # once a batch: passing many arrays to a kernel. Half of it with a warm cache
+# The quadtree's lists, cut by the trie's ranges of numbers
+START = 8000.0  # first reads: 4,400, and as much again because this estimate is wrong most often
+SEARCH = 28.0  # a list that is searched for a rank, as a rule in vain
 PART = 420.0  # a part of a list that is found: cache misses
 LEFT = 35.0  # an entry of such a part
-LEFT_SHARE = 1.3  # of the entries whose rarest term occurs: how many are left, copies and all
+LEFT_SHARE = 1.3  # entries left, copies included, as a multiple of the entries whose rarest term occurs
 # The same below the root, where a node's parts are verified or cut further
-DEEP_ENTRY = 200.0  # an entry that is verified at once, place and tokens
+DEEP_ENTRY = 200.0  # an entry that is verified at once, place and terms
 DEEP_CHILD = 15.0
-DEEP_STEP = 80.0  # a step of a search among numbers, which do not lie together
+DEEP_STEP = 80.0  # a step of a search among numbers, which are scattered in memory
 
 
 @lean_kernel
 def steps(length):
-    """Of a binary search among so many."""
+    """The number of steps of a binary search."""
     n = 1
     while length > 1:
         length >>= 1
@@ -48,55 +48,59 @@ def steps(length):
 
 
 @lean_kernel
-def cost_by_trie(loads, lengths, terms, limit):
-    """What a walk of the trie will cost; no more is added up once it is above the limit."""
-    n = len(terms)
-    if TOKEN * n > limit:
-        return TOKEN * n
+def _interval(lengths, n):
+    """The place of the table's interval that contains n, and where in it n lies, from 0 to 1."""
     k = 0
     while k < len(lengths) - 2 and lengths[k + 1] < n:
         k += 1
-    part = min(1.0, max(0.0, (n - lengths[k]) / (lengths[k + 1] - lengths[k])))
+    return k, min(1.0, max(0.0, (n - lengths[k]) / (lengths[k + 1] - lengths[k])))
+
+
+@lean_kernel
+def cost_by_trie(loads, lengths, terms, limit):
+    """The expected cost of a walk through the trie, or some value above `limit` if it costs more than that."""
+    n = len(terms)
+    if TOKEN * n > limit:
+        return TOKEN * n
+    k, part = _interval(lengths, n)
     cost = TOKEN * n
-    ask_for_loads(loads, terms, 0, n)
+    prefetch_loads(loads, terms, 0, n)
     for i in range(n):
         if cost > limit:
             break
-        ask_for_loads(loads, terms, i + _AHEAD, min(n, i + _AHEAD + 1))
+        prefetch_loads(loads, terms, i + _AHEAD, min(n, i + _AHEAD + 1))
         if terms[i] < len(loads):
             cost += loads[terms[i], k] * (1 - part) + loads[terms[i], k + 1] * part
     return cost
 
 
 @lean_kernel
-def ask_for_loads(loads, terms, first, stop):
-    """Of the first few of some terms."""
+def prefetch_loads(loads, terms, first, stop):
+    """Prefetch the loads of the first few of terms[first:stop]."""
     for i in range(first, min(stop, first + _AHEAD)):
         prefetch(loads, loads.shape[1] * np.int64(terms[i]))
 
 
 @lean_kernel
 def chance_of_term(marked, lengths, n):
-    """How likely the rarest term of a row is in a message of n terms."""
-    k = 0
-    while k < len(lengths) - 2 and lengths[k + 1] < n:
-        k += 1
-    part = min(1.0, max(0.0, (n - lengths[k]) / (lengths[k + 1] - lengths[k])))
+    """The probability that a message of n terms has the rarest term of a row."""
+    k, part = _interval(lengths, n)
     return marked[k] * (1 - part) + marked[k + 1] * part
 
 
 @lean_kernel
 def cost_of_entries(entries, chance):
-    """C_V: what verifying so many entries of lists directly costs, when their rarest term occurs with this chance."""
+    """C_V: the cost of verifying entries directly, if their rarest term occurs with this probability."""
     return entries * (ENTRY + chance * NEAR)
 
 
 @lean_kernel
-def cost_of_lists(n_tokens, n_lists, entries, chance):
-    """C_L at the root: what going down the trie with these lists costs. Each is searched for each token; what is left
-    falls into parts, as many as if each entry fell into any of them.
+def cost_of_lists(n_ranks, n_lists, entries, chance):
+    """C_L at the root: the cost of walking down the trie with these lists.
+
+    Each list is searched for each rank. The entries left fall into parts, as many as if each fell into any of them.
     """
-    left, searches = entries * chance * LEFT_SHARE, max(1.0, n_tokens * n_lists)
+    left, searches = entries * chance * LEFT_SHARE, max(1.0, n_ranks * n_lists)
     return cost_of_parts(searches, -searches * np.expm1(-left / searches), left)
 
 
@@ -106,9 +110,7 @@ def cost_of_parts(searches, parts, entries):
 
 
 @lean_kernel
-def cost_of_going_down(n_tokens, n_children, search_steps):
-    """C_L at another node, verification apart: its children are looked at, and all parts of lists cut for each that is
-    met.
-    """
-    looks = min(n_children, n_tokens * steps(n_children))
-    return DEEP_CHILD * looks + min(n_tokens, n_children) * DEEP_STEP * search_steps
+def cost_of_going_down(n_ranks, n_children, search_steps):
+    """C_L at another node, without verification: reading its children, and cutting all parts for each one found."""
+    reads = min(n_children, n_ranks * steps(n_children))
+    return DEEP_CHILD * reads + min(n_ranks, n_children) * DEEP_STEP * search_steps

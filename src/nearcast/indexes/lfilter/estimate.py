@@ -1,4 +1,4 @@
-"""How much of the tree a message will meet, told from its upper levels."""
+"""Estimates of how much of the quadtree a message will read, from the tree's upper levels."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from nearcast.structures.quadtree.nodes import NONE, ROOT
 
 
 @kernel
-def expected(quad, box, level):
-    """(leaves, entries) that a message may meet: those below each node of a level, or leaf above it, in proportion to
-    how much of its cell the message covers; lists of nodes above count in full.
+def estimate_lists(quad, box, level):
+    """The expected number of leaves and entries that a message reads.
+
+    Below a node of this level, or a leaf above it, the share of the cell that the message covers counts. The lists of
+    nodes above count in full.
     """
     nodes, counts = quad.nodes, quad.lists.counts
     span = span_of(nodes.bounds, box)
@@ -25,7 +27,7 @@ def expected(quad, box, level):
         at += 1
         first = nodes.children[node]
         if first == NONE or nodes.levels[node] == level:
-            part = share_of(nodes, node, span)
+            part = covered_share(nodes, node, span)
             leaves += max(1.0, part * nodes.leaves[node])
             entries += counts[node] + part * (nodes.entries[node] - counts[node])
             continue
@@ -39,8 +41,8 @@ def expected(quad, box, level):
 
 
 @kernel
-def share_of(nodes, node, span):
-    """How much of a node's cell a span covers, 0 to 1."""
+def covered_share(nodes, node, span):
+    """The share of a node's cell that a span covers, 0 to 1."""
     shift = FINEST - np.int64(nodes.levels[node])
     left, low = np.int64(nodes.xs[node]) << shift, np.int64(nodes.ys[node]) << shift
     across = min(span[2], left + (1 << shift) - 1) - max(span[0], left) + 1
@@ -49,8 +51,8 @@ def share_of(nodes, node, span):
 
 
 @kernel
-def usual_point(quad):
-    """(lists, entries) that a point meets, on average over the space."""
+def lists_of_average_point(quad):
+    """The number of lists and entries that a point reads, on average over the space."""
     nodes, counts = quad.nodes, quad.lists.counts
     waiting, n, at = np.empty(64, np.int32), 1, 0
     waiting[0] = ROOT

@@ -1,12 +1,12 @@
-"""Down the trie with lists of the quadtree: a node is entered with those parts of the lists that lie in its range.
+"""Walks down the trie with lists of the quadtree: a node is entered with the parts of the lists in its range.
 
-All lists are in the order of the rows' numbers, and so are the ranges of siblings: what belongs to a node is found by
-binary search in each list, from where its sibling ended. Below the root the terms that lists show tell, which lie
-beside each other; further down, where parts are short, the numbers of the rows. At each node the cheaper of two ways
-goes on: to verify what is left of the lists at once, place and tokens, or to go further down. Rows that end at a node
-have all their tokens in the message, and are asked for their place alone.
+All lists are in the order of the rows' numbers, and so are the ranges of siblings. The part of a list that belongs to a
+node is found by binary search from where its sibling's part ended: below the root by the terms in the entries, which
+lie together in memory; further down, where parts are short, by the numbers of the rows. At each node the cheaper of two
+steps follows: verify all remaining entries at once, place and terms, or go further down. All terms of rows that end at
+a node are in the message, so only their places are tested.
 
-Nearly all the time is cache misses, so what will be read is asked for ahead.
+Nearly all the time is cache misses, so memory is prefetched before it is read.
 """
 
 from __future__ import annotations
@@ -21,68 +21,93 @@ from nearcast.arrays.vector import prefetch
 from nearcast.indexes.lfilter.costs import DEEP_ENTRY, cost_of_going_down, steps
 from nearcast.matching.predicate import box_overlaps, has_all_terms
 from nearcast.matching.store import RowArrays
-from nearcast.structures.quadtree.nodes import Quad
-from nearcast.structures.quadtree.search import QuadRead, cell_place, is_home, read_of
+from nearcast.structures.arena import first_from
+from nearcast.structures.boxes import overlaps, surely_overlaps
+from nearcast.structures.quadtree.nodes import QuadtreeArrays, cell_of_node, reports_pair
+from nearcast.structures.quadtree.search import QuadtreeView, quadtree_view
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT, TrieArrays
-from nearcast.structures.trie.probe import Held, children_met, near, packed, surely
+from nearcast.structures.trie.probe import TrieView, overlapping_children, packed, trie_view
 
 _PART = 3  # words of a part of a list: the quadtree's node, and where in the arena the part starts and stops
-_ENTRY = 3  # words of the stack: node and tokens packed, where its parts start among all, how many they are
+_VISIT = 3  # words of the stack: a packed node of the trie, and where its parts start and stop
 
 
-class Both(NamedTuple):
-    """What is read."""
+class LFilterView(NamedTuple):
+    """The arrays that a search reads."""
 
-    trie: Held
+    trie: TrieView
     numbers: np.ndarray  # int64[rows]  the order of all rows
     ranges: np.ndarray  # int64[n,2]  of numbers, by node of the trie
-    quad: QuadRead
+    quad: QuadtreeView
     rows: RowArrays
 
 
-def both_of(held: Held, trie: TrieArrays, quad: Quad, rows: RowArrays) -> Both:
-    return Both(held, trie.numbers, trie.ranges, read_of(quad), rows)
+def lfilter_view(trie: TrieArrays, ranks: np.ndarray, quad: QuadtreeArrays, rows: RowArrays) -> LFilterView:
+    return LFilterView(trie_view(trie, ranks, rows.boxes), trie.numbers, trie.ranges, quadtree_view(quad), rows)
 
 
-class Pile(NamedTuple):
-    """Memory of a walk: what is still to do, parts of lists, children met."""
+class Pruned(NamedTuple):
+    """Rows found, and the work so far."""
 
-    stack: np.ndarray  # int64[...]
-    parts: np.ndarray  # int64[...]
-    met: np.ndarray  # int64[...]
+    out: np.ndarray  # int32[...]
+    n: int  # rows in `out`
+    nodes: int  # nodes of the trie reached
+    entries: int  # entries verified
+    parts: int  # parts of lists cut
+
+
+class _Memory(NamedTuple):
+    """The memory of a walk."""
+
+    stack: np.ndarray  # int64[...]  visits still to do
+    parts: np.ndarray  # int64[...]  parts of lists
+    children: np.ndarray  # int64[...]  packed nodes
+
+
+class _Visit(NamedTuple):
+    """A node of the trie, with the lists parts[first:stop]."""
+
+    node: int
+    n_ranks: int  # the message's ranks that may lead on
+    first: int
+    stop: int
+
+
+class _Keys(NamedTuple):
+    """The key of each entry: keys[items[place in the arena]], ascending in each list."""
+
+    keys: np.ndarray
+    items: np.ndarray
 
 
 @kernel
-def prune(both, ask, marks, cells, found):
-    """Go down the trie with the lists of these nodes of the quadtree. `found` and the answer: rows that hold, how many,
-    nodes reached, entries looked at, parts of lists cut.
-    """
-    pile = Pile(np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64))
-    pile, top = _start(both.quad.lists, cells, len(ask.tokens), pile)
+def prune(view, message, marks, cells, found):
+    """Walk down the trie with the lists of these quadtree nodes; return `found`, extended by the rows that hold."""
+    memory = _Memory(np.empty(256, np.int64), np.empty(256, np.int64), np.empty(256, np.int64))
+    memory, top = _push_root(view.quad.lists, cells, len(message.ranks), memory)
     while top > 0:
-        top -= _ENTRY
-        word, first, stop = pile.stack[top], pile.stack[top + 1], pile.stack[top + 2]
-        node, n_tokens = np.int64(word >> 32), word & 0xFFFFFFFF
-        out, n, nodes, seen, n_parts = found
-        entries, search_steps = _sizes(pile.parts, first, stop)
-        kids = np.int64(both.trie.records[node, N_CHILDREN])
-        if node != ROOT and DEEP_ENTRY * entries <= cost_of_going_down(n_tokens, kids, search_steps):
-            out, n = _verify(both, pile.parts, (first, stop), ask, marks, out, n)
-            found = (out, n, nodes + 1, seen + entries, n_parts)
-            continue
-        out, n, own = _verify_own(both, pile.parts, (first, stop), node, ask, out, n)
-        found = (out, n, nodes + 1, seen + own, n_parts)
-        if kids > 0 and n_tokens > 0:
-            pile, top, more = _go_down(both, ask, (node, n_tokens, first, stop), pile, top)
-            found = (out, n, nodes + 1, seen + own, n_parts + more)
+        top -= _VISIT
+        word = memory.stack[top]
+        visit = _Visit(word >> 32, word & 0xFFFFFFFF, memory.stack[top + 1], memory.stack[top + 2])
+        entries, search_steps = _sizes(memory.parts, visit)
+        n_children = np.int64(view.trie.records[visit.node, N_CHILDREN])
+        nodes, n_parts = found.nodes + 1, found.parts
+        is_few = DEEP_ENTRY * entries <= cost_of_going_down(visit.n_ranks, n_children, search_steps)
+        if visit.node != ROOT and is_few:
+            out, n = _verify_all(view, memory.parts, visit, message, marks, found.out, found.n)
+        else:
+            out, n, entries = _verify_own(view, memory.parts, visit, message, found.out, found.n)
+            if n_children > 0 and visit.n_ranks > 0:
+                memory, top, cut = _go_down(view, message, visit, memory, top)
+                n_parts += cut
+        found = Pruned(out, n, nodes, found.entries + entries, n_parts)
     return found
 
 
 @kernel
-def _start(lists, cells, n_tokens, pile):
-    """The root with whole lists."""
-    stack, parts, met = pile
-    parts = with_room(parts, 0, _PART * len(cells))
+def _push_root(lists, cells, n_ranks, memory):
+    """Push the trie's root with the whole lists of these quadtree nodes; return the memory and the stack's top."""
+    parts = with_room(memory.parts, 0, _PART * len(cells))
     n = 0
     for k in range(len(cells)):
         count = lists.counts[cells[k]]
@@ -90,15 +115,16 @@ def _start(lists, cells, n_tokens, pile):
             parts[n], parts[n + 1] = cells[k], lists.offsets[cells[k]]
             parts[n + 2] = parts[n + 1] + count
             n += _PART
-    stack[0], stack[1], stack[2] = packed(ROOT, n_tokens), 0, n
-    return Pile(stack, parts, met), (_ENTRY if n > 0 else 0)
+    stack = memory.stack
+    stack[0], stack[1], stack[2] = packed(ROOT, n_ranks), 0, n
+    return _Memory(stack, parts, memory.children), (_VISIT if n > 0 else 0)
 
 
 @inline_kernel
-def _sizes(parts, first, stop):
-    """Entries in all, and steps to search each part once."""
+def _sizes(parts, visit):
+    """The number of entries in all parts, and the number of steps to search each part once."""
     entries, search_steps = np.int64(0), np.int64(0)
-    for at in range(first, stop, _PART):
+    for at in range(visit.first, visit.stop, _PART):
         length = parts[at + 2] - parts[at + 1]
         entries += length
         search_steps += steps(length)
@@ -106,95 +132,85 @@ def _sizes(parts, first, stop):
 
 
 @inline_kernel
-def _go_down(both, ask, place, pile, top):
-    """Put the children that the message meets and that have something of the lists on the stack; return the pile, its
-    top, and how many parts were cut.
+def _go_down(view, message, visit, memory, top):
+    """Push the children that the message leads to and that have entries in the lists.
+
+    Return the memory, the stack's top, and the number of parts cut.
     """
-    stack, parts, met = pile
-    node, n_tokens, first, stop = place
-    met, n_met = children_met(both.trie, node, n_tokens, ask, met)
-    stack, used = with_room(stack, top, _ENTRY * n_met), stop
-    rows, shown, numbers, ranges = both.quad.lists.rows, both.quad.lists.pivots, both.numbers, both.ranges
-    for k in range(n_met):
-        child, start = np.int64(met[k] >> 32), used
-        parts = with_room(parts, used, stop - first)
-        if node == ROOT:
-            token = ask.tokens[met[k] & 0xFFFFFFFF]
-            used = _cut(parts, (first, stop, used), both.trie.places, shown, token, token)
+    children, n_children = overlapping_children(view.trie, visit.node, visit.n_ranks, message, memory.children)
+    stack, parts, end = with_room(memory.stack, top, _VISIT * n_children), memory.parts, visit.stop
+    rows, boxes, ranges = view.quad.lists.rows, view.quad.lists.boxes, view.ranges
+    by_rank, by_number = _Keys(view.trie.ranks, view.quad.lists.pivots), _Keys(view.numbers, rows)
+    for k in range(n_children):
+        child, start = np.int64(children[k] >> 32), end
+        parts = with_room(parts, end, visit.stop - visit.first)
+        if visit.node == ROOT:
+            rank = message.ranks[children[k] & 0xFFFFFFFF]
+            end = _cut(parts, visit, end, by_rank, rank, rank)
         else:
-            used = _cut(parts, (first, stop, used), numbers, rows, ranges[child, 0], ranges[child, 1])
-        for at in range(start, used, _PART):
-            prefetch(both.quad.lists.boxes, 4 * parts[at + 1])
+            end = _cut(parts, visit, end, by_number, ranges[child, 0], ranges[child, 1])
+        for at in range(start, end, _PART):
+            prefetch(boxes, 4 * parts[at + 1])
             prefetch(rows, parts[at + 1])
-        if used > start:
-            stack[top], stack[top + 1], stack[top + 2] = met[k], start, used
-            top += _ENTRY
-    return Pile(stack, parts, met), top, (used - stop) // _PART
+        if end > start:
+            stack[top], stack[top + 1], stack[top + 2] = children[k], start, end
+            top += _VISIT
+    return _Memory(stack, parts, children), top, (end - visit.stop) // _PART
 
 
 @kernel
-def _cut(parts, place, keys, items, low, high):
-    """Write what lies from key `low` to key `high` of the parts from `first` to `stop` behind all parts; the parts
-    themselves go on behind that. An entry's key is that of its item. Return the new end.
+def _cut(parts, visit, end, by, low, high):
+    """Append the entries of a visit's parts with keys from `low` to `high` at parts[end:]; return the new end.
+
+    The visit's parts then start behind these entries.
     """
-    first, stop, used = place
-    for at in range(first, stop, _PART):
-        begin, end = parts[at + 1], parts[at + 2]
-        if begin == end:
+    keys, items = by.keys, by.items
+    for at in range(visit.first, visit.stop, _PART):
+        first, stop = parts[at + 1], parts[at + 2]
+        if first == stop:
             continue
-        begin = first_from(keys, items, begin, end, low)
+        first = first_from(keys, items, first, stop, low)
         reach = 1
-        while begin + reach <= end and keys[items[begin + reach - 1]] <= high:
+        while first + reach <= stop and keys[items[first + reach - 1]] <= high:
             reach *= 2
         if reach > 1:
-            end = first_from(keys, items, begin + (reach >> 1), min(end, begin + reach - 1), high + 1)
-            parts[used], parts[used + 1], parts[used + 2] = parts[at], begin, end
-            used += _PART
-            begin = end
-        parts[at + 1] = begin
-    return used
+            stop = first_from(keys, items, first + (reach >> 1), min(stop, first + reach - 1), high + 1)
+            parts[end], parts[end + 1], parts[end + 2] = parts[at], first, stop
+            end += _PART
+            first = stop
+        parts[at + 1] = first
+    return end
 
 
 @inline_kernel
-def first_from(keys, items, low, high, key):
-    """Where from `low` to `high` the first entry lies whose item has a key that is not below the one given."""
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[items[middle]] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def _verify_own(view, parts, visit, message, out, n):
+    """Verify the places of the rows that end at the visited node, and cut them off the parts.
 
-
-@inline_kernel
-def _verify_own(both, parts, run, node, ask, out, n):
-    """Verify the rows that end at a node, by their place alone, and cut them off the parts; return out, n, and how many
-    there were.
+    Return out, n, and the number of entries verified.
     """
-    records, rows, numbers = both.trie.records, both.quad.lists.rows, both.numbers
-    first_row, n_rows = np.int64(records[node, FIRST_ROW]), np.int64(records[node, N_ROWS])
-    seen = np.int64(0)
+    records, rows, numbers = view.trie.records, view.quad.lists.rows, view.numbers
+    first_row, n_rows = np.int64(records[visit.node, FIRST_ROW]), np.int64(records[visit.node, N_ROWS])
+    verified = np.int64(0)
     if n_rows > 0:
-        last = numbers[both.trie.rows[first_row + n_rows - 1]]
-        for at in range(run[0], run[1], _PART):
-            end = parts[at + 2]
-            if records[node, N_CHILDREN] > 0:
-                end = first_from(numbers, rows, parts[at + 1], end, last + 1)
-            out = with_room(out, n, end - parts[at + 1])
-            n = _there(both, parts[at], (parts[at + 1], end), ask, out, n)
-            seen += end - parts[at + 1]
-            parts[at + 1] = end
-    return out, n, seen
+        last = numbers[view.trie.rows[first_row + n_rows - 1]]
+        for at in range(visit.first, visit.stop, _PART):
+            first, stop = parts[at + 1], parts[at + 2]
+            if records[visit.node, N_CHILDREN] > 0:
+                stop = first_from(numbers, rows, first, stop, last + 1)
+            out = with_room(out, n, stop - first)
+            n = _overlapping_rows(view, parts[at], first, stop, message, out, n)
+            verified += stop - first
+            parts[at + 1] = stop
+    return out, n, verified
 
 
 @inline_kernel
-def _verify(both, parts, run, ask, marks, out, n):
-    """Verify all that is left of the lists: the place of all, then the tokens of those that overlap."""
-    store, stop = both.rows, n
-    for at in range(run[0], run[1], _PART):
+def _verify_all(view, parts, visit, message, marks, out, n):
+    """Verify all remaining entries: the places of all, then the terms of those that overlap. Return out and n."""
+    store, stop = view.rows, n
+    for at in range(visit.first, visit.stop, _PART):
         out = with_room(out, stop, parts[at + 2] - parts[at + 1])
-        stop = _there(both, parts[at], (parts[at + 1], parts[at + 2]), ask, out, stop)
+        stop = _overlapping_rows(view, parts[at], parts[at + 1], parts[at + 2], message, out, stop)
     for k in range(n, stop):
         prefetch(store.offsets, out[k])
         prefetch(store.n_terms, out[k])
@@ -208,17 +224,18 @@ def _verify(both, parts, run, ask, marks, out, n):
 
 
 @inline_kernel
-def _there(both, cell, run, ask, out, n):
-    """Write the rows at these places of the quadtree's lists that overlap, and are told by this cell's list, to
-    out[n:]; return the new n.
+def _overlapping_rows(view, cell, first, stop, message, out, n):
+    """Write the rows of entries first .. stop - 1 that overlap, and that this quadtree node reports, to out[n:].
+
+    Return the new n.
     """
-    boxes, rows, exact, box = both.quad.lists.boxes, both.quad.lists.rows, ask.exact, ask.box
+    boxes, rows, exact, box = view.quad.lists.boxes, view.quad.lists.rows, message.exact, message.box
     is_range = exact[0] != exact[2] or exact[1] != exact[3]
-    home, bounds = cell_place(both.quad.nodes, cell), both.quad.nodes.bounds
-    for place in range(run[0], run[1]):
-        if near(boxes, place, box) and (surely(boxes, place, box) or box_overlaps(both.rows, rows[place], exact)):
-            x, y = max(boxes[place, 0], exact[0]), max(boxes[place, 1], exact[1])
-            if not is_range or is_home(home, bounds, x, y):
-                out[n] = rows[place]
+    own, bounds = cell_of_node(view.quad.nodes, cell), view.quad.nodes.bounds
+    for at in range(first, stop):
+        if overlaps(boxes, at, box) and (surely_overlaps(boxes, at, box) or box_overlaps(view.rows, rows[at], exact)):
+            x, y = max(boxes[at, 0], exact[0]), max(boxes[at, 1], exact[1])
+            if not is_range or reports_pair(own, bounds, x, y):
+                out[n] = rows[at]
                 n += 1
     return n

@@ -1,7 +1,7 @@
-"""Messages in their order, each by the way that is expected to be the cheapest.
+"""The search: matches messages in order, each by the strategy that is expected to be the cheapest.
 
-Where all take the trie at once, what `mbr-trie` does is all that is done. Else runs of messages that do are walked as
-there, and the others come one by one.
+If all messages of a batch take the trie early, the search is that of `mbr-trie`. Otherwise runs of messages that do are
+walked in the same way, and the others are matched one by one.
 """
 
 from __future__ import annotations
@@ -14,119 +14,146 @@ from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.indexes.lfilter.choice import (
     BY_CELLS,
     BY_TRIE,
-    OPEN,
-    WAYS,
+    STRATEGIES,
+    UNDECIDED,
     choose,
-    choose_at_once,
-    cost_at_once,
-    guess,
+    choose_early,
+    choose_for_range,
+    cost_if_all_by_trie,
     is_range,
 )
 from nearcast.indexes.lfilter.costs import CELL, NODE, ROW, TOKEN, chance_of_term, cost_of_entries, cost_of_parts
 from nearcast.indexes.lfilter.loads import LENGTHS, Model
-from nearcast.indexes.lfilter.prune import Both, prune
+from nearcast.indexes.lfilter.prune import LFilterView, Pruned, prune
 from nearcast.matching.predicate import mark_terms
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.search import scan_nodes, visited_nodes
-from nearcast.structures.trie.probe import BY_COST, Held
-from nearcast.structures.trie.search import FOUND, LOOKED, NODES, asked, forget, search_trie, walk_run
+from nearcast.structures.trie.probe import BY_COST, TrieView
+from nearcast.structures.trie.search import (
+    FOUND,
+    NODES,
+    READ,
+    Walk,
+    message_for_trie,
+    new_walk,
+    search_trie,
+    unmark_ranks,
+    walk_run,
+)
+
+_COUNT, _EXPECTED, _SPENT = range(3)  # columns of a tally: messages, expected and spent nanoseconds
 
 
-class Tools(NamedTuple):
-    """Memory of a thread, all zero between messages."""
+class Scratch(NamedTuple):
+    """Working memory of a thread, zero between messages."""
 
     marks: np.ndarray  # uint8[n_terms]
-    spots: np.ndarray  # int32[n_places]
+    positions: np.ndarray  # int32[n_ranks]
 
 
-def search_at_once(
-    trie: Held, messages: MessageBatch, model: Model, spots: np.ndarray, way: int
+class _Plan(NamedTuple):
+    """The strategy of each message, and its expected cost."""
+
+    strategies: np.ndarray  # uint8[n]
+    costs: np.ndarray  # float64[n]
+
+
+def search_by_trie(
+    trie: TrieView, messages: MessageBatch, model: Model, positions: np.ndarray, strategy: int
 ) -> tuple[Hits, Work] | None:
-    """Where all messages take the trie: as `mbr-trie` does it. None where some may take another way."""
+    """The rows that hold and the work, if all messages take the trie early; else None."""
     starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, looked, expected = _search_at_once(trie, messages, model, spots, way, starts)
-    if expected == OPEN:
+    rows, nodes, read, expected = _search_by_trie(trie, messages, model, positions, strategy, starts)
+    if expected == UNDECIDED:
         return None
-    spent = TOKEN * len(messages.terms) + NODE * nodes + ROW * looked
-    return Hits(rows, starts), Work(nodes, looked, len(rows), int(expected), int(spent))
+    spent = TOKEN * len(messages.terms) + NODE * nodes + ROW * read
+    return Hits(rows, starts), Work(nodes, read, len(rows), int(expected), int(spent))
 
 
-def search(both: Both, messages: MessageBatch, model: Model, tools: Tools, way: int) -> tuple[Hits, Work, np.ndarray]:
-    """The rows that hold; the work; and float64[3,3]: for each way messages, expected and spent nanoseconds."""
-    starts, told = np.zeros(messages.size + 1, np.int64), np.zeros((len(WAYS), 3))
-    rows, nodes, looked, expected, spent = search_all(both, messages, model, tools, way, starts, told)
-    return Hits(rows, starts), Work(nodes, looked, len(rows), int(expected), int(spent)), told
+def search(
+    view: LFilterView, messages: MessageBatch, model: Model, scratch: Scratch, strategy: int
+) -> tuple[Hits, Work, np.ndarray]:
+    """The rows that hold; the work; and a tally, float64[3,3]: messages, expected and spent ns by strategy."""
+    starts, tally = np.zeros(messages.size + 1, np.int64), np.zeros((len(STRATEGIES), 3))
+    rows, nodes, read = search_all(view, messages, model, scratch, strategy, starts, tally)
+    expected, spent = int(tally[:, _EXPECTED].sum()), int(tally[:, _SPENT].sum())
+    return Hits(rows, starts), Work(nodes, read, len(rows), expected, spent), tally
 
 
 @kernel
-def _search_at_once(trie, messages, model, spots, way, starts):
-    expected = cost_at_once(model, messages.terms, messages.term_starts, way)
-    if expected == OPEN:
+def _search_by_trie(trie, messages, model, positions, strategy, starts):
+    expected = cost_if_all_by_trie(model, messages.terms, messages.term_starts, strategy)
+    if expected == UNDECIDED:
         return np.empty(0, np.int32), 0, 0, expected
-    rows, nodes, looked = search_trie(trie, messages, BY_COST, spots, starts)
-    return rows, nodes, looked, expected
+    rows, nodes, read = search_trie(trie, messages, BY_COST, positions, starts)
+    return rows, nodes, read, expected
 
 
 @kernel
-def search_all(both, messages, model, tools, way, starts, told):
-    """Tuples are taken apart before the loop: to hand on their parts for each message takes longer than a choice."""
-    ways, costs = np.empty(len(starts) - 1, np.uint8), np.empty(len(starts) - 1)
-    choose_at_once(model, messages.terms, messages.term_starts, way, ways, costs)
-    marks, how, quad, counts = tools.marks, (BY_COST, tools.spots), both.quad, both.quad.lists.counts
-    out, stack, work = np.empty(1024, np.int32), np.empty(256, np.int64), np.zeros(4, np.int64)
-    m, nowhere = 0, np.empty(0, np.int32)
-    while m < len(ways):
-        if ways[m] == BY_TRIE:
-            m, out, stack = _walk_run_of(both.trie, messages, (m, ways, costs), how, (out, stack), (starts, work), told)
+def search_all(view, messages, model, scratch, strategy, starts, tally):
+    """Fill starts and tally; return the rows that hold, the number of nodes reached and the number of entries read.
+
+    Tuples are taken apart before the loop: passing their parts for each message takes longer than a choice.
+    """
+    plan = _Plan(np.empty(len(starts) - 1, np.uint8), np.empty(len(starts) - 1))
+    strategies, costs = plan.strategies, plan.costs
+    choose_early(model, messages.terms, messages.term_starts, strategy, strategies, costs)
+    marks, quad, counts = scratch.marks, view.quad, view.quad.lists.counts
+    walk = new_walk(BY_COST, scratch.positions)
+    work, m, zero, nowhere = walk.work, 0, np.int64(0), np.empty(0, np.int32)
+    while m < len(strategies):
+        if strategies[m] == BY_TRIE:
+            m, walk = _walk_run(view.trie, messages, plan, m, walk, starts, tally)
             continue
         box, chosen, cells = messages.boxes[m], (np.int64(BY_CELLS), costs[m]), nowhere
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
         if is_range(box):
-            chosen = guess(quad, model, terms, box, costs[m], way)
+            chosen = choose_for_range(quad, model, terms, box, costs[m], strategy)
         if chosen[0] != BY_TRIE:
             cells = visited_nodes(quad, terms, box)
-            chosen = choose(counts, model, terms, box, cells, chosen, way)
-        ways[m], costs[m] = chosen
+            chosen = choose(counts, model, terms, box, cells, chosen, strategy)
+        strategies[m], costs[m] = chosen
         work[NODES] += len(cells)
-        told[ways[m], 2] += CELL * len(cells)
-        if ways[m] == BY_TRIE:
+        tally[strategies[m], _SPENT] += CELL * len(cells)
+        if strategies[m] == BY_TRIE:
             continue
         mark_terms(marks, messages, m, 1)
-        if ways[m] == BY_CELLS:
-            out, n, looked = scan_nodes(quad, cells, both.rows, marks, box, out, work[FOUND])
-            spent = cost_of_entries(looked, chance_of_term(model.marked, LENGTHS, len(terms)))
+        if strategies[m] == BY_CELLS:
+            out, n, read = scan_nodes(quad, cells, view.rows, marks, box, walk.out, work[FOUND])
+            spent = cost_of_entries(read, chance_of_term(model.marked, LENGTHS, len(terms)))
         else:
-            ask = asked(both.trie.places, messages, m, tools.spots)
-            out, n, nodes, looked, parts = prune(both, ask, marks, cells, (out, work[FOUND], 0, 0, 0))
-            forget(ask)
-            work[NODES] += nodes
-            spent = cost_of_parts(len(terms) * len(cells), parts, looked)
+            message = message_for_trie(view.trie.ranks, messages, m, scratch.positions)
+            found = prune(view, message, marks, cells, Pruned(walk.out, work[FOUND], zero, zero, zero))
+            unmark_ranks(message)
+            out, n, read = found.out, found.n, found.entries
+            work[NODES] += found.nodes
+            spent = cost_of_parts(len(terms) * len(cells), found.parts, read)
         mark_terms(marks, messages, m, 0)
-        work[LOOKED] += looked
-        _tell(told, ways[m], costs[m : m + 1], spent)
+        walk = Walk(walk.probe, walk.positions, walk.box, out, walk.stack, work)
+        work[READ] += read
+        _count(tally[strategies[m]], costs[m : m + 1], spent)
         m += 1
         starts[m] = work[FOUND] = n
-    return out[: work[FOUND]].copy(), work[NODES], work[LOOKED], told[:, 1].sum(), told[:, 2].sum()
+    return walk.out[: work[FOUND]].copy(), work[NODES], work[READ]
 
 
 @kernel
-def _walk_run_of(trie, messages, at, how, memory, results, told):
-    """The messages from m on that take the trie, one behind the other; at = (m, ways, costs). Return where they end."""
-    (m, ways, costs), work = at, results[1]
-    stop, nodes, looked = m, work[NODES], work[LOOKED]
-    while stop < len(ways) and ways[stop] == BY_TRIE:
+def _walk_run(trie, messages, plan, m, walk, starts, tally):
+    """Match the messages from m on that take the trie, one behind the other; return where they end, and the walk."""
+    stop, nodes, read = m, walk.work[NODES], walk.work[READ]
+    while stop < len(plan.strategies) and plan.strategies[stop] == BY_TRIE:
         stop += 1
-    out, stack = walk_run(trie, messages, (m, stop), how, memory[0], memory[1], results)
+    walk = walk_run(trie, messages, m, stop, walk, starts)
     n_terms = messages.term_starts[stop] - messages.term_starts[m]
-    spent = TOKEN * n_terms + NODE * (work[NODES] - nodes) + ROW * (work[LOOKED] - looked)
-    _tell(told, BY_TRIE, costs[m:stop], spent)
-    return stop, out, stack
+    spent = TOKEN * n_terms + NODE * (walk.work[NODES] - nodes) + ROW * (walk.work[READ] - read)
+    _count(tally[BY_TRIE], plan.costs[m:stop], spent)
+    return stop, walk
 
 
 @lean_kernel
-def _tell(told, way, costs, spent):
-    """Messages that were expected to cost so much each took a way, and all together cost so much."""
-    told[way, 0] += len(costs)
+def _count(own, costs, spent):
+    """Add messages with these expected costs, which cost `spent` together, to a strategy's line of the tally."""
+    own[_COUNT] += len(costs)
     for k in range(len(costs)):
-        told[way, 1] += costs[k]
-    told[way, 2] += spent
+        own[_EXPECTED] += costs[k]
+    own[_SPENT] += spent

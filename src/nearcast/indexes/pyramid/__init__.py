@@ -1,13 +1,14 @@
-"""Pyramid: grids by size of box, under the rarest term.
+"""Pyramid: grids by box size, under the rarest term.
 
-Paper      nearcast; our own, after what the four papers and the memory of today's machines teach.
-Idea       A row lives only under its rarest term. A crowded term has a few grids, each for boxes of about its cells'
-           size; a point reads one cell of each. A box is four bytes, where its edges are in the cell, tested eight
-           boxes at a time; most terms are skipped by a 64-bit mask of where their boxes are.
-Layout     immutable runs (masks and nodes by term, grids by crowded term, lists of 8 or 12 bytes an entry) and a small
-           young part of plain posting lists; a removed entry's box is overwritten; runs merge as they grow.
-Cost       match: a few cache misses a term; insert and remove O(log n) amortised; 8 bytes a copy of a row with one
-           term, else 12.
+Paper      nearcast; our own design, based on the four papers and on the memory hierarchy of current machines.
+Idea       Each row is filed only under its rarest term. A crowded term has a few grids, each for boxes of about the
+           size of its cells; a point message reads one cell of each grid. A box is encoded as four bytes, the positions
+           of its edges within the cell, and eight boxes are tested at a time. A 64-bit mask of the places of its boxes
+           lets a message skip most terms.
+Layout     immutable runs (masks and nodes by term, grids by crowded term, lists of 8 or 12 bytes an entry), and a small
+           young part of plain posting lists. Removing a row overwrites the box of its entries. Runs merge as they grow.
+Cost       match: a few cache misses a term; insert and remove O(log n) amortised; 8 bytes for each copy of a row with
+           one term, 12 for other rows.
 Deviates   nothing.
 """
 
@@ -23,9 +24,10 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
-from nearcast.indexes.pyramid.run import LONE, MANY, MOST_PLAIN, RunArrays, built_run, kill
-from nearcast.indexes.pyramid.scan import match_run
-from nearcast.indexes.pyramid.single import Tickets
+from nearcast.indexes.pyramid.build import LONE, Entries, built_run
+from nearcast.indexes.pyramid.run import MANY, MOST_PLAIN, RunArrays, mark_dead
+from nearcast.indexes.pyramid.search import match_run
+from nearcast.indexes.pyramid.single import PointMatcher
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined
@@ -42,7 +44,7 @@ class Pyramid(Method):
     cost_ns = (60.0, 1.0)
     effort_ceiling = 0.1
     checked_with = ("", "crowded=2 young=0", "crowded=3 young=40")
-    rebuild_growth = math.inf  # runs merge by themselves, each time with the frequencies of the day
+    rebuild_growth = math.inf  # never rebuilt from outside: each merge of runs uses the current frequencies
 
     def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536) -> None:
         super().__init__(store, space)
@@ -50,32 +52,32 @@ class Pyramid(Method):
             raise InvalidInput(f"crowded is 1 to {MOST_PLAIN}, not {crowded}")
         self._crowded = crowded
         self._most_young = young
-        self._forget()
+        self._clear()
 
-    def _forget(self) -> None:
+    def _clear(self) -> None:
         self._young = KeywordLists(self.store)
         self._runs: dict[int, RunArrays] = {}
-        self._live = np.zeros(256, np.int64)  # live rows by home
-        self._built_with = np.zeros(256, np.int64)  # rows at its build, by home
+        self._live = np.zeros(256, np.int64)  # by home: live rows
+        self._built_with = np.zeros(256, np.int64)  # by home: its live rows when it was built
         self._homes = np.zeros(0, np.uint8)  # by row: NOWHERE, YOUNG, or the number of its run
-        self._firsts = np.zeros(0, np.int32)  # by row: the term that its run files it under
-        self._tickets = Tickets()
-        self._hits_a_message = 0.0  # a guess of how much room to make, so that it need not grow
+        self._firsts = np.zeros(0, np.int32)  # by row: the term under which its run files it
+        self._point_matcher = PointMatcher()
+        self._hits_a_message = 0.0  # of the last batch: the size of the next result buffer
 
     # -- changes
 
     def build(self, rows: np.ndarray) -> None:
-        self._forget()
+        self._clear()
         self._make_room()
         if len(rows):
             self._make_run(np.sort(rows), FIRST_RUN)
 
     def insert(self, rows: np.ndarray) -> None:
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
         self._make_room()
         if self._live[YOUNG] + len(rows) <= self._most_young:
             self._young.insert(rows)
-            self._settle(rows, YOUNG)
+            self._add_to(rows, YOUNG)
         else:
             self._merge(rows)
 
@@ -84,35 +86,36 @@ class Pyramid(Method):
         self._firsts = grown(self._firsts, self.store.high)
 
     def remove(self, rows: np.ndarray) -> None:
-        self._tickets = Tickets()
+        self._point_matcher = PointMatcher()
         homes = self._homes[rows]
         for home in np.flatnonzero(np.bincount(homes)).tolist():
             gone = rows[homes == home]
             if home == YOUNG:
                 self._young.remove(gone)
             else:
-                self._kill(self._runs[home], gone)
+                self._mark_dead(self._runs[home], gone)
             self._homes[gone] = NOWHERE
             self._live[home] -= len(gone)
             if home != YOUNG:
                 self._shrink(home)
 
-    def _kill(self, run: RunArrays, rows: np.ndarray) -> None:
+    def _mark_dead(self, run: RunArrays, rows: np.ndarray) -> None:
         steps = np.empty((len(rows), 4), np.int32)
         mapped_boxes(Axes(run.x_knots, run.y_knots), self.store.arrays.boxes[rows], steps)
-        kill(run, self._firsts[rows], steps, rows)
+        mark_dead(run, self._firsts[rows], steps, rows)
 
     def _shrink(self, home: int) -> None:
-        """Build a run anew once half of its rows are dead; drop it with the last."""
+        """Rebuild a run once half of its rows are dead; drop a run without rows."""
         if self._live[home] == 0:
             del self._runs[home]
         elif 2 * self._live[home] < self._built_with[home]:
             self._make_run(np.flatnonzero(self._homes == home).astype(np.int32), home)
 
     def _merge(self, rows: np.ndarray) -> None:
-        """One run of these rows, the young ones, and all runs that are no larger than what has been gathered so far.
+        """Make one run of these rows, the young rows, and each run that has no more rows than were gathered so far.
 
-        So the runs' sizes at least double from one to the next: there are log n of them, and a row moves log n times.
+        So each run is at least twice as large as the next smaller one: there are log n runs, and a row moves log n
+        times.
         """
         gathered = len(rows) + self._live[YOUNG]
         absorbed = [YOUNG]
@@ -137,13 +140,13 @@ class Pyramid(Method):
         first, second = rarest_two(self.store, rows)
         seconds = second.astype(np.uint32) | np.where(self.store.arrays.n_terms[rows] > 2, MANY, np.uint32(0))
         seconds[second == NO_TERM] = LONE
-        entries, sizes = (first, seconds, rows), (self.store.n_terms, self._crowded)
-        self._runs[home] = built_run(entries, self.store.arrays.boxes[rows], self.space.bounds, sizes)
+        entries = Entries(first, seconds, rows, self.store.arrays.boxes[rows])
+        self._runs[home] = built_run(entries, self.space.bounds, self.store.n_terms, self._crowded)
         self._firsts[rows] = first
         self._live[home], self._built_with[home] = 0, len(rows)
-        self._settle(rows, home)
+        self._add_to(rows, home)
 
-    def _settle(self, rows: np.ndarray, home: int) -> None:
+    def _add_to(self, rows: np.ndarray, home: int) -> None:
         self._homes[rows] = home
         self._live[home] += len(rows)
 
@@ -167,9 +170,9 @@ class Pyramid(Method):
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # a ticket names addresses, which plain Python cannot follow
+        if JIT_DISABLED:  # plain Python cannot read memory by address
             return super().match_point(terms, x, y)
-        return self._tickets.match(self._runs, self._young, self.store, terms, x, y)
+        return self._point_matcher.match(self._runs, self._young, self.store, terms, x, y)
 
     @property
     def nbytes(self) -> int:

@@ -1,12 +1,14 @@
-"""Boxes as four bytes in one word: where their edges are within a cell.
+"""Boxes encoded as four bytes in one 32-bit word: the position of each edge within a grid cell.
 
-A monotone map takes each axis to 2^24 steps: half of them by where the rows' edges are, half evenly, so that a city's
-boxes differ although the space is the world. A cell of level l has 2^(24-l) steps each way; within it a step has a
-code of 1 .. 254. An edge before the cell has 0, one behind it 255. Monotone is all that exactness needs: if two codes
-differ, the values differ the same way round; if they are equal, the exact box is asked.
+A monotone map takes each axis to 2^24 steps. Half of the steps follow the distribution of the rows' edges, and half are
+even, so that boxes within one city get different codes although the space is the whole world. A cell of level l spans
+2^(24-l) steps on each axis. Within a cell a step has a code from 1 to 254; an edge before the cell has code 0, and an
+edge behind it has code 255. Exactness needs only that the map is monotone: if two codes differ, the coordinates differ
+in the same direction; if two codes are equal, the exact box is compared.
 
-A row is R = (x0, y0, ~x1, ~y1), ~v = 255 - v; a place is Q = (x1, y1, ~x0, ~y0). Where no byte of R is above that of Q
-the boxes may overlap. Where none is above that of Q less one, they overlap strictly, and no exact test is needed.
+A row is R = (x0, y0, ~x1, ~y1) with ~v = 255 - v. A place, which is the box of a message, is Q = (x1, y1, ~x0, ~y0). If
+no byte of R is above the same byte of Q, the boxes may overlap. If no byte of R is above that of Q less one, they
+surely overlap, and no exact test is needed.
 """
 
 from __future__ import annotations
@@ -27,15 +29,23 @@ _KNOTS = 1024
 _SAMPLE = 20_000
 
 
+class Cell(NamedTuple):
+    """One cell of a grid of 2^level x 2^level cells."""
+
+    level: int
+    column: int
+    row: int
+
+
 class Axes(NamedTuple):
-    """The knots of the map of each axis, ascending; between two knots it is linear."""
+    """The map of each axis: ascending knots, which are equal numbers of steps apart. Between two knots it is linear."""
 
     x: np.ndarray  # float64[n]
     y: np.ndarray  # float64[m]
 
 
 def fitted_axes(boxes: np.ndarray, bounds: tuple[float, float, float, float]) -> Axes:
-    """The map for rows with these boxes in a space with these bounds."""
+    """The map for rows with these boxes, in a space with these bounds."""
     sample = boxes[:: max(1, len(boxes) // _SAMPLE)]
     return Axes(
         _knots(sample[:, [0, 2]].ravel(), bounds[0], bounds[2]),
@@ -52,7 +62,7 @@ def _knots(edges: np.ndarray, low: float, high: float) -> np.ndarray:
 
 @kernel
 def mapped(knots, value):
-    """The step of a coordinate: monotone, rounding included; beyond the knots it is the first or the last."""
+    """The step of a coordinate: monotone, also in its rounding. Beyond the knots it is the first or the last step."""
     last = len(knots) - 1
     if value <= knots[0]:
         return 0
@@ -71,7 +81,7 @@ def mapped(knots, value):
 
 @kernel
 def mapped_boxes(axes, boxes, out):
-    """The steps of each box's edges, x0, y0, x1, y1."""
+    """Write the steps of the edges x0, y0, x1, y1 of each box."""
     for i in range(len(boxes)):
         out[i, 0], out[i, 1] = mapped(axes.x, boxes[i, 0]), mapped(axes.y, boxes[i, 1])
         out[i, 2], out[i, 3] = mapped(axes.x, boxes[i, 2]), mapped(axes.y, boxes[i, 3])
@@ -79,13 +89,13 @@ def mapped_boxes(axes, boxes, out):
 
 @kernel
 def code(step, shift):
-    """Where a step is within its own cell, of 2^shift steps."""
+    """The code of a step within its own cell of 2^shift steps."""
     return 1 + (((np.int64(step) & ((1 << shift) - 1)) * _CODES) >> shift)
 
 
 @kernel
 def code_in(step, shift, cell):
-    """Where a step is within any cell."""
+    """The code of a step within the column or row `cell`."""
     own = step >> shift
     if own == cell:
         return code(step, shift)
@@ -94,7 +104,7 @@ def code_in(step, shift, cell):
 
 @kernel
 def packed(x0, y0, x1, y1):
-    """R of a row whose edges have these codes; with the edges of each axis swapped, Q of a place."""
+    """R of a row whose edges have these codes. With the edges of each axis swapped it is Q of a place."""
     return x0 | (y0 << 8) | ((_BEHIND - x1) << 16) | ((_BEHIND - y1) << 24)
 
 
@@ -107,20 +117,19 @@ def point_word(x, y, level):
 
 @kernel
 def row_word(steps, cell):
-    """R of a mapped box within a cell = (level, column, row)."""
-    level, column, row = cell
-    shift = BITS - level
-    x0, y0 = code_in(steps[0], shift, column), code_in(steps[1], shift, row)
-    return packed(x0, y0, code_in(steps[2], shift, column), code_in(steps[3], shift, row))
+    """R of a mapped box within a cell."""
+    shift = BITS - cell.level
+    x0, y0 = code_in(steps[0], shift, cell.column), code_in(steps[1], shift, cell.row)
+    return packed(x0, y0, code_in(steps[2], shift, cell.column), code_in(steps[3], shift, cell.row))
 
 
 @kernel
 def place_word(steps, cell):
-    """Q of a mapped box within a cell that it overlaps. Edges beyond the cell count as in its first or last code, which
-    is close enough: what touches there is asked exactly.
+    """Q of a mapped box within a cell that it overlaps.
+
+    An edge beyond the cell gets the first or last code of the cell. A row that touches there is compared exactly.
     """
-    level, column, row = cell
-    shift = BITS - level
-    x0, y0 = max(1, code_in(steps[0], shift, column)), max(1, code_in(steps[1], shift, row))
-    x1, y1 = code_in(steps[2], shift, column), code_in(steps[3], shift, row)
+    shift = BITS - cell.level
+    x0, y0 = max(1, code_in(steps[0], shift, cell.column)), max(1, code_in(steps[1], shift, cell.row))
+    x1, y1 = code_in(steps[2], shift, cell.column), code_in(steps[3], shift, cell.row)
     return packed(min(x1, _CODES), min(y1, _CODES), x0, y0)

@@ -1,17 +1,22 @@
-"""R^t++-tree: an R-tree that meets another token of a row at each level.
+"""R^t++-tree: an R-tree that tests another term of a row at each level.
 
 Paper      rt-tree
-Idea       The i-th token of a row stands at its i-th ancestor, in an inverted list there. A row that was met i times
-           at depth i is in time; a subtree without one is skipped; a row met as often as it has tokens holds where
-           its box overlaps.
+Idea       The i-th term of a row is in an inverted list of its i-th ancestor. A row that was found i times at depth i
+           is on schedule; a subtree without such a row is skipped; a row that was found as often as it has terms
+           matches if its box overlaps. Kind `rank`: the i-th term of a row's near prefix is in a list of its i-th
+           ancestor. A row is scored where its heaviest term in the message is listed; a subtree is skipped if its rows,
+           without the heavier terms, cannot reach their thresholds.
 Layout     a packed R-tree in flat arrays, the terms of each row in order, one hash table (node, term) -> list, and
-           lists of 20 bytes an entry (row, box in float32 rounded outward); one row alone lies in the table.
+           lists with 20 bytes an entry (row, box in float32 rounded outward); a single row lies in the table. Kind
+           `rank`: the same lists and twelve numbers a node; rows that words alone may deliver are listed at the root.
 Cost       insert and remove O(height x B + terms); match O(lists read); 47 bytes a row for the tree, 8 + 4 for each
-           term in order, about 19 a list, 40 more and 20 for each entry where it has several.
-Deviates   as rt-tree. An entry's box is tested before it is counted, so a row that cannot overlap keeps no subtree
-           alive. A row in time leads to its own child alone, and is asked for its next token there where the lists
-           would take longer (level_search.py). The root has no lists unless it is a leaf. When the height changes all
-           lists are made anew.
+           term in order, about 19 a list, and for a list of several rows 40 more and 20 for each entry.
+Deviates   as rt-tree. The box of an entry is tested before the entry is counted, so a row that cannot overlap keeps no
+           subtree alive. A row on schedule leads to its own child only, and its next term is tested there where the
+           lists would take longer (search.py). The root has no lists unless it is a leaf. All lists are rebuilt when
+           the height changes. Kind `rank`: a row is scored at once from its few terms instead of adding up what is
+           found level by level; the paper's rule that skips a subtree without a row found misses rows whose first terms
+           are not found, so bounds decide instead (proof in ranked_rtree/level_search.py).
 """
 
 from __future__ import annotations
@@ -20,26 +25,28 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.indexes.rt_plus_plus_tree.level_lists import Held, LevelLists
-from nearcast.indexes.rt_plus_plus_tree.rank import RtPlusPlusTreeRank as RtPlusPlusTreeRank
+from nearcast.indexes.rt_plus_plus_tree.level_lists import LevelLists, OrderedRows
 from nearcast.indexes.rt_plus_plus_tree.row_orders import RowOrders
 from nearcast.indexes.rt_plus_plus_tree.search import Scratch, search
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.ranked_rtree.terms import LEVELS
+from nearcast.structures.ranked_rtree.tree import RankTree
 from nearcast.structures.rtree.represented import RepresentedTree
+from nearcast.structures.scratch import ScratchPool
 
 
 class RtPlusPlusTree(RepresentedTree):
     name = "rt++-tree"
     effort_ceiling = 0.3  # by `df`, the worst order; 0.05 by the default
+    annotations: LevelLists
 
-    def start(self) -> None:
+    def make_empty(self) -> None:
         self.orders = RowOrders()
-        self.lists = LevelLists()
-        self._spare: list[Scratch] = []  # one for each thread at work
+        self.annotations = LevelLists()
+        self._scratch = ScratchPool(Scratch.empty)
 
-    @property
-    def _held(self) -> Held:
-        return Held(self.store.arrays, self.orders.arrays)
+    def view(self) -> OrderedRows:
+        return OrderedRows(self.store.arrays, self.orders.arrays)
 
     def build(self, rows: np.ndarray) -> None:
         self._representatives.start(rows)
@@ -63,39 +70,28 @@ class RtPlusPlusTree(RepresentedTree):
             left = np.flatnonzero(self.tree.arrays.leaves >= 0)
             self.orders.pack(left, self.store.arrays.n_terms[left])
 
-    def hang_all(self) -> None:
-        self.lists.build(self.tree.arrays, self._held)
-
-    def insert_some(self, rows: np.ndarray, done: int) -> int:
-        return self.lists.insert(self.tree.arrays, self._held, rows, done)
-
-    def remove_some(self, rows: np.ndarray, done: int) -> int:
-        return self.lists.remove(self.tree.arrays, self._held, rows, done)
-
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        scratch = self._scratch()
-        answer = search(self.tree.arrays, self.lists, self._held, messages, scratch)
-        self._spare.append(scratch)
-        return answer
+        with self._scratch.borrow(self._fitted) as scratch:
+            return search(self.tree.arrays, self.annotations.arrays, self.view(), messages, scratch)
 
-    def _scratch(self) -> Scratch:
-        """One that no other thread has; terms may have come with rows of other structures."""
-        try:
-            scratch = self._spare.pop()
-        except IndexError:
-            scratch = Scratch.empty()
+    def _fitted(self, scratch: Scratch) -> Scratch:
+        """With room for all rows, nodes and terms; rows of other structures may have brought more terms."""
         return scratch.sized(self.store.high, len(self.tree.arrays.counts), self.store.n_terms)
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self.lists.nbytes + self.orders.nbytes
+        return super().nbytes + self.orders.nbytes
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, header = super().state()
         order_arrays, order_header = self.orders.state()
-        return arrays | order_arrays | self.lists.state(), header | order_header
+        return arrays | order_arrays, header | order_header
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         super().restore(arrays, header)
         self.orders.restore(arrays, header)
-        self.lists.restore(arrays)
+
+
+class RtPlusPlusTreeRank(RankTree):
+    name = "rt++-tree"
+    style = LEVELS

@@ -1,4 +1,4 @@
-"""The terms of each row in the order in which they stand at the levels of the tree, remembered until the row goes."""
+"""The terms of each row in the order in which the levels of the tree list them. A row keeps its order until removal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from nearcast.arrays.ragged import starts_of
 
 
 class OrderArrays(NamedTuple):
+    """The terms of a row begin at terms[offsets[row]]."""
+
     offsets: np.ndarray  # int64[rows]
     terms: np.ndarray  # int32[...]
 
 
 class RowOrders:
-    """Adds and removes rows; what removed ones leave behind is packed away once it is half of all."""
+    """The orders of rows that come and go. They are packed once removed rows have left more than half of them."""
 
     def __init__(self) -> None:
         self.arrays = OrderArrays(np.zeros(0, np.int64), np.zeros(0, np.int32))
@@ -28,7 +30,7 @@ class RowOrders:
         return int(self.arrays.offsets.nbytes + self.arrays.terms.nbytes)
 
     def start(self, n_rows: int) -> None:
-        """Forget all; rows of numbers below n_rows may come."""
+        """Drop all orders, and make room for row numbers below n_rows."""
         self.arrays = OrderArrays(np.zeros(n_rows, np.int64), np.zeros(0, np.int32))
         self._used = self._dead = 0
 
@@ -41,15 +43,16 @@ class RowOrders:
         self._used += len(terms)
 
     def remove(self, n_terms: int) -> None:
-        """Rows of so many terms in all are gone."""
+        """Note that rows with `n_terms` terms in total were removed."""
         self._dead += n_terms
 
     @property
     def is_loose(self) -> bool:
+        """Whether `pack` would free half of the memory."""
         return self._dead > 1024 and 2 * self._dead > self._used
 
     def pack(self, rows: np.ndarray, counts: np.ndarray) -> None:
-        """Keep only what these rows, of so many terms each, have."""
+        """Keep the orders of these rows, which have `counts` terms each."""
         starts = starts_of(counts)
         terms = np.empty(starts[-1], np.int32)
         _gather(self.arrays, rows, starts, terms)

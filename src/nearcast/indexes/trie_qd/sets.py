@@ -1,6 +1,9 @@
-"""Rows by token set: those of short sets in the trie, those of long sets in quadtrees."""
+"""The structure of `trie-qd`: rows of short term sets in a trie, rows of long sets in quadtrees."""
 
 from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -8,44 +11,44 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.geo.space import Space
+from nearcast.indexes.trie_qd.search import Scratch
 from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.cells import FINEST
-from nearcast.structures.quadtree.growth import QuadOptions, Quadtrees
-from nearcast.structures.quadtree.met_lists import met_below
-from nearcast.structures.quadtree.nodes import Held
+from nearcast.structures.quadtree.list_scan import add_nodes_below
+from nearcast.structures.quadtree.quadtrees import QuadOptions, Quadtrees
 from nearcast.structures.quadtree.room import with_roots
-from nearcast.structures.quadtree.tree import BY_ROW
+from nearcast.structures.scratch import ScratchPool
 from nearcast.structures.term_order import rarest_two
-from nearcast.structures.trie.build import Sets
+from nearcast.structures.trie.build import RowSets
 from nearcast.structures.trie.nodes import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
-from nearcast.structures.trie.token_order import places_with, token_sets
+from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets
 from nearcast.structures.trie.trie import Trie
 
-_NO_TOKENS = np.zeros(0, np.int32)
-_LAST = (1 << FINEST) - 1  # column and line
+_LAST = (1 << FINEST) - 1  # the last column and line
+_GAP = 1 << 20  # between the numbers of rows in the trie, which no search reads here
 
 
 class StandInTrie(Trie):
-    """A trie in which rows of long sets are around everything: each stands in for its whole set."""
+    """A trie in which a row of a long set has a box around everything and stands in for its whole set."""
 
     def __init__(self, store: RowStore, gap: int) -> None:
         super().__init__(store, gap)
-        self.homes = np.zeros(0, np.int32)  # by row: the number of its set if that is long, or NONE
+        self.homes = np.zeros(0, np.int32)  # by row: the number of its set if the set is long, or NONE
 
-    def know(self) -> None:
-        """Rows and terms that the store has now: those are of no long set, these rarer than all before."""
+    def extend(self) -> None:
+        """Add rows and terms that are new in the store: rows of no long set, and terms rarer than all before."""
         self.homes = grown(self.homes, self._store.high, fill=NONE)
-        self.places = places_with(self.places, self._store.n_terms)
+        self.ranks = extended_ranks(self.ranks, self._store.n_terms)
 
-    def _sets(self, rows: np.ndarray) -> Sets:
+    def _sets(self, rows: np.ndarray) -> RowSets:
         sets = super()._sets(rows)
         sets.boxes[self.homes[rows] != NONE] = (-np.inf, -np.inf, np.inf, np.inf)
         return sets
 
     def sets_of(self, rows: np.ndarray) -> np.ndarray:
-        """int32: the number of the set of each row, which need not be in the trie; NONE where it is not long."""
+        """int32: the number of each row's set if the set is long, or NONE. The rows need not be in the trie."""
         out = np.empty(len(rows), np.int32)
-        _sets_of(self.arrays, self.homes, *token_sets(self._store, self.places, rows), out)
+        _sets_of(self.arrays, self.homes, *rank_sets(self._store, self.ranks, rows), out)
         return out
 
     def rows_of(self, node: int) -> np.ndarray:
@@ -55,101 +58,110 @@ class StandInTrie(Trie):
 
 
 @kernel
-def _sets_of(trie, homes, tokens, starts, out):
+def _sets_of(trie, homes, ranks, starts, out):
     for i in range(len(out)):
         node, k = np.int64(ROOT), starts[i]
         while node != NONE and k < starts[i + 1]:
-            node, k = np.int64(child_of(trie, node, tokens[k])), k + 1
+            node, k = np.int64(child_of(trie, node, ranks[k])), k + 1
         out[i] = NONE
         if node != NONE and trie.spans[node, N_ROWS] > 0:
             out[i] = homes[trie.rows[trie.spans[node, FIRST_ROW]]]
 
 
 class SetQuads(Quadtrees):
-    """The trie, and a quadtree for each set of `tau_num` rows or more. A set with less than half of that returns to the
-    trie (half, so that a row that comes and goes does not move it each time); its number and root are used again.
+    """The trie, and a quadtree for each set of `tau_num` rows or more.
+
+    A set with fewer than half as many rows moves back to the trie (half, so that a row that comes and goes does not
+    move its set each time). Its number and root are used again.
     """
 
-    def __init__(self, store: RowStore, space: Space, options: QuadOptions, gap: int) -> None:
+    def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 0)
-        self.trie = StandInTrie(store, gap)
+        self.trie = StandInTrie(store, _GAP)
         self._number_sets(np.zeros(0, np.int64), np.zeros(0, np.int32))
+        self._scratch = ScratchPool(lambda: Scratch(np.zeros(0, np.int32), np.zeros(0, np.uint8)))
+
+    def borrow_scratch(self) -> AbstractContextManager[Scratch]:
+        return self._scratch.borrow(self._fit)
+
+    def _fit(self, scratch: Scratch) -> Scratch:
+        n_ranks, n_terms = len(self.trie.ranks), self._store.n_terms
+        return Scratch(grown(scratch.positions, n_ranks, fill=0), grown(scratch.marks, n_terms, fill=0))
 
     def _number_sets(self, counts: np.ndarray, stand_ins: np.ndarray) -> None:
-        """Sets of so many rows each, whose roots are the first nodes."""
+        """Number long sets with these counts of rows, whose roots are the first nodes."""
         self.members = counts.astype(np.int32)  # by set: how many rows it has
         self.stand_ins = stand_ins  # by set: its row in the trie, or NONE
         self.roots = np.arange(len(counts), dtype=np.int32)  # by set
-        self._free: list[int] = []  # sets without rows
+        self._free: list[int] = []  # numbers of sets without rows
 
     def build(self, rows: np.ndarray) -> None:
-        """Start anew with these rows: in the trie first, which tells how many each set has."""
+        """Build the trie of all rows, which counts the rows of each set; then move long sets to quadtrees."""
         trie = self.trie
         trie.homes = np.full(self._store.high, NONE, np.int32)
         trie.build(rows)
         leaves = trie.arrays.leaves[rows]
         is_long = trie.arrays.spans[leaves, N_ROWS] >= self._options.tau_num
         order = np.lexsort((rows[is_long], leaves[is_long]))
-        crowd, leaves = rows[is_long][order], leaves[is_long][order]
+        members, leaves = rows[is_long][order], leaves[is_long][order]
         counts = np.diff(np.append(np.flatnonzero(np.diff(leaves, prepend=NONE)), len(leaves)))
         starts = starts_of(counts)
-        self._build(crowd, starts, self._shown(crowd))
-        self._number_sets(counts, crowd[starts[:-1]])
-        trie.homes[crowd] = np.repeat(self.roots, counts)
-        if len(crowd):
+        self._build(members, starts, self._entry_terms(members))
+        self._number_sets(counts, members[starts[:-1]])
+        trie.homes[members] = np.repeat(self.roots, counts)
+        if len(members):
             trie.build(np.concatenate([rows[~is_long], self.stand_ins]))
 
     def insert(self, rows: np.ndarray) -> None:
         trie = self.trie
-        trie.know()
+        trie.extend()
         sets = trie.sets_of(rows)
-        self._settle(rows[sets != NONE], sets[sets != NONE])
+        self._insert_into_sets(rows[sets != NONE], sets[sets != NONE])
         others = rows[sets == NONE]
         trie.insert(others)
         leaves = distinct(trie.arrays.leaves[others])
         for node in leaves[trie.arrays.spans[leaves, N_ROWS] >= self._options.tau_num].tolist():
-            self._plant(trie.rows_of(node))
+            self._move_to_quadtree(trie.rows_of(node))
 
     def remove(self, rows: np.ndarray) -> None:
-        """Forget rows, which are still in the store."""
+        """Remove rows, which are still in the store."""
         sets = self.trie.homes[rows]
         self.trie.remove(rows[sets == NONE])
-        gone, sets = rows[sets != NONE], sets[sets != NONE]
-        self._remove(gone, self.roots[sets], self._held)
+        removed, sets = rows[sets != NONE], sets[sets != NONE]
+        self._remove(removed, self.roots[sets], self._columns)
         np.subtract.at(self.members, sets, 1)
         is_short = 2 * self.members[sets] < self._options.tau_num
-        for number in distinct(sets[~is_short & (self.stand_ins[sets] == gone)]).tolist():
-            self._exchange(number, int(self._rows_of(number)[0]))
+        for number in distinct(sets[~is_short & (self.stand_ins[sets] == removed)]).tolist():
+            self._replace_stand_in(number, int(self._rows_of(number)[0]))
         for number in distinct(sets[is_short]).tolist():
-            self._dissolve(number)
-        self.trie.homes[gone] = NONE
+            self._move_to_trie(number)
+        self.trie.homes[removed] = NONE
 
-    def _settle(self, rows: np.ndarray, sets: np.ndarray) -> None:
-        """Put rows into the quadtrees of these sets."""
+    def _insert_into_sets(self, rows: np.ndarray, sets: np.ndarray) -> None:
         self.trie.homes[rows] = sets
         np.add.at(self.members, sets, 1)
-        self._insert(rows, self.roots[sets], self._shown(rows), self._held)
+        self._insert(rows, self.roots[sets], self._entry_terms(rows), self._columns)
 
-    def _plant(self, rows: np.ndarray) -> None:
-        """Move all rows of a set from the trie into a quadtree, and put the first of them into the trie for all."""
+    def _move_to_quadtree(self, rows: np.ndarray) -> None:
+        """Move all rows of a set from the trie to a quadtree, and make the first of them the stand-in."""
         self.trie.remove(rows)
         if not self._free:
-            self._make_sets(4 + len(self.members) // 8)
+            self._add_sets(4 + len(self.members) // 8)
         number = self._free.pop()
-        self._settle(rows, np.full(len(rows), number, np.int32))
-        self._exchange(number, int(rows[0]))
+        self._insert_into_sets(rows, np.full(len(rows), number, np.int32))
+        self._replace_stand_in(number, int(rows[0]))
 
-    def _make_sets(self, n: int) -> None:
-        """Numbers and roots for n more sets."""
+    def _add_sets(self, n: int) -> None:
+        """Add numbers and roots for n more sets."""
         first = len(self.members)
-        self.arrays, made = with_roots(self.arrays, n)
-        self.roots = np.concatenate([self.roots, made])
+        self.arrays, roots = with_roots(self.arrays, n)
+        self.roots = np.concatenate([self.roots, roots])
         self.members = np.concatenate([self.members, np.zeros(n, np.int32)])
         self.stand_ins = np.concatenate([self.stand_ins, np.full(n, NONE, np.int32)])
         self._free += range(first, first + n)
 
-    def _exchange(self, number: int, row: int) -> None:
-        """Let a row, or none, stand in for a set."""
+    def _replace_stand_in(self, number: int, row: int) -> None:
+        """Make a row, or NONE, the stand-in of a set."""
         own = self.stand_ins[number : number + 1]
         if own[0] != NONE:
             self.trie.remove(own)
@@ -157,11 +169,11 @@ class SetQuads(Quadtrees):
         if row != NONE:
             self.trie.insert(own)
 
-    def _dissolve(self, number: int) -> None:
-        """Move what is left of a set back into the trie."""
+    def _move_to_trie(self, number: int) -> None:
+        """Move the remaining rows of a set back to the trie."""
         rows = self._rows_of(number)
-        self._exchange(number, NONE)
-        self._remove(rows, np.full(len(rows), self.roots[number]), self._held)
+        self._replace_stand_in(number, NONE)
+        self._remove(rows, np.full(len(rows), self.roots[number]), self._columns)
         self.members[number] = 0
         self._free.append(number)
         self.trie.homes[rows] = NONE
@@ -170,25 +182,21 @@ class SetQuads(Quadtrees):
     def _rows_of(self, number: int) -> np.ndarray:
         """The rows of a long set, ascending."""
         lists, root = self.arrays.lists, np.full(64, self.roots[number])
-        nodes, n = met_below(self.arrays.nodes, (0, 0, _LAST, _LAST), root, 1)
+        nodes, n = add_nodes_below(self.arrays.nodes, (0, 0, _LAST, _LAST), root, 1)
         spans = zip(lists.offsets[nodes[:n]].tolist(), lists.counts[nodes[:n]].tolist(), strict=True)
         return distinct(np.concatenate([lists.rows[first : first + count] for first, count in spans]))
 
-    def _shown(self, rows: np.ndarray) -> np.ndarray:
-        """The terms that entries show. A search asks for none: all occur where a set is reached."""
+    def _entry_terms(self, rows: np.ndarray) -> np.ndarray:
+        """The terms in the entries. No search reads them: a message that reaches a set has all its terms."""
         return rarest_two(self._store, rows)[0]
 
-    @property
-    def _held(self) -> Held:
-        return Held(self._store.arrays.boxes, _NO_TOKENS, BY_ROW)
-
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         sets = {"homes": self.trie.homes, "members": self.members, "stand_ins": self.stand_ins, "roots": self.roots}
-        return super().state() | self.trie.state() | sets
+        return super().state()[0] | self.trie.state()[0] | sets, {}
 
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        super().restore(arrays)
-        self.trie.restore(arrays)
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        super().restore(arrays, header)
+        self.trie.restore(arrays, header)
         self.trie.homes, self.members = arrays["homes"], arrays["members"]
         self.stand_ins, self.roots = arrays["stand_ins"], arrays["roots"]
         self._free = np.flatnonzero(self.members == 0).tolist()

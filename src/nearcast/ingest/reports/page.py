@@ -1,4 +1,4 @@
-"""A page of HTML that needs nothing else: tables, and pictures within it."""
+"""Self-contained HTML pages with tables and embedded pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ figcaption, footer { color: #555; font-size: 0.9rem; }
 
 
 def html_page(title: str, parts: Iterable[str]) -> str:
-    """`parts` are HTML already."""
+    """A whole page; `parts` are HTML."""
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head>\n<body>\n<h1>{escape(title)}</h1>\n" + "\n".join(parts) + "\n</body></html>\n"
@@ -29,7 +29,7 @@ def html_page(title: str, parts: Iterable[str]) -> str:
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Values are escaped; numbers get commas and stand to the right. Without names there is no head."""
+    """A table. Values are escaped; numbers get commas and are right-aligned. Without names there is no head."""
     head = "<tr>" + "".join(f"<th>{escape(name)}</th>" for name in names) + "</tr>\n" if any(names) else ""
     body = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     return f"<table>\n{head}{body}\n</table>"

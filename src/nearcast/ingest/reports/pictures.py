@@ -1,4 +1,4 @@
-"""Pictures of a table's statistics, as PNGs. Imports matplotlib: import this module only where pictures are made."""
+"""Pictures of the statistics of a table, as PNGs. This module needs matplotlib: import it only where needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_REASONS = 12
 
 
 def pictures(stats: dict[str, Any]) -> dict[str, bytes]:
-    """By caption; those for which there is something to show."""
+    """The pictures by caption; those without data are left out."""
     made = {
         "Where the messages are: each cell's colour is the number of messages in it, on a logarithmic scale.": _map(
             stats["places"]
@@ -43,8 +43,8 @@ def _map(places: dict[str, Any]) -> bytes:
     figure = Figure(figsize=(8, 6), layout="constrained")
     axes = figure.add_subplot()
     density[density == 0] = np.nan
-    is_flat = xmax == xmin or ymax == ymin  # all on one line: a picture needs two dimensions
-    shown = axes.imshow(
+    is_flat = xmax == xmin or ymax == ymin  # all places are on one line, but an extent needs two dimensions
+    image = axes.imshow(
         density,
         origin="lower",
         extent=None if is_flat else (xmin, xmax, ymin, ymax),
@@ -52,7 +52,7 @@ def _map(places: dict[str, Any]) -> bytes:
         aspect="auto" if is_flat else _aspect(ymin, ymax),
         interpolation="nearest",
     )
-    figure.colorbar(shown, label="messages in the cell")
+    figure.colorbar(image, label="messages in the cell")
     axes.set_title(f"{int(np.nansum(density)):,} messages")
     axes.set_xlabel("x")
     axes.set_ylabel("y")
@@ -60,7 +60,7 @@ def _map(places: dict[str, Any]) -> bytes:
 
 
 def _aspect(ymin: float, ymax: float) -> float:
-    """Degrees of longitude are narrower away from the equator; beyond what is a latitude, it is a plane."""
+    """The height of a unit of y over the width of a unit of x: lon/lat by latitude, 1 in a plane."""
     middle = (ymin + ymax) / 2
     is_latitude = -90 <= ymin and ymax <= 90
     return 1 / max(0.2, math.cos(math.radians(middle))) if is_latitude else 1.0
@@ -81,7 +81,7 @@ def _zipf(words: dict[str, Any]) -> bytes:
 
 
 def _plain_text(token: str) -> str:
-    """Letters that the font has not, and signs of formulas, would warn or fail."""
+    """The token with "?" for characters that the font lacks, and for $, which begins a formula."""
     return "".join(sign if sign.isascii() and sign.isprintable() and sign != "$" else "?" for sign in token)
 
 
@@ -132,7 +132,7 @@ def _rejects(reasons: dict[str, int]) -> bytes:
 
 
 def _framed(figure: Figure) -> Figure:
-    """Without the frames' upper and right sides."""
+    """The figure without the upper and right sides of its frames."""
     for axes in figure.axes:
         axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -1,4 +1,4 @@
-"""The report on an ingested table: one page of HTML with its pictures within it."""
+"""The report on an ingested table: one HTML page with embedded pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearcast.ingest.reports.page import html_figure, html_page, html_table
 def write_report(
     path: str | os.PathLike[str], stats: dict[str, Any], *, title: str = "nearcast report", more: Iterable[str] = ()
 ) -> None:
-    """Write the page of `statistics`. `more` are parts of HTML that come before the statistics."""
+    """Write the page about `stats`. `more` is HTML that comes before the statistics."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, report_html(stats, title, more).encode())
@@ -56,7 +56,7 @@ def _figures(stats: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def _pictures(stats: dict[str, Any]) -> list[str]:
-    """None, and a line that says so, where matplotlib is not installed."""
+    """The pictures as figures, or one line if matplotlib is not installed."""
     try:
         from nearcast.ingest.reports.pictures import pictures
     except ModuleNotFoundError as error:

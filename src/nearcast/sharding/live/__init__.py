@@ -1,1 +1,5 @@
-"""A sharded index under change: the change log, the delta, and the micro-batches of a stream."""
+"""A sharded index while it is in use: changes to its subscriptions, and the micro-batches that see the changes.
+
+changes.py reads change files; delta.py collects what they changed since the base index was built; checkpoint.py records
+what each micro-batch is matched against; stream_output.py commits the matches of each micro-batch.
+"""

@@ -1,10 +1,10 @@
 """The change log of subscriptions: files of inserts and removals.
 
-A change file is Parquet, CSV or JSON Lines with the columns `op` ("insert" or "remove"), `id`, and, for inserts, those
-of the subscriptions table; inserting an id again replaces it, removing an unknown one is no error. Rows of a file
-take effect in their order, or in that of the whole numbers in a column `order`; files in the order of their names
-among those found together. A file must appear whole (write it elsewhere, then rename it), and is read once: when it
-is in effect it may be deleted. Bad rows are rejected one by one, with reasons; the rest of their file counts.
+A change file is Parquet, CSV or JSON Lines with the columns `op` ("insert" or "remove"), `id` and, for inserts, the
+columns of the subscriptions table. Inserting a known id replaces it; removing an unknown id is no error. The rows of a
+file take effect in their order, or in the order of the whole numbers in a column `order`. Files that are found together
+take effect in the order of their names. A file must appear complete (write it elsewhere, then rename it). It is read
+once, and may be deleted when it is in effect. Bad rows are rejected one by one; the other rows of the file take effect.
 """
 
 from __future__ import annotations
@@ -20,35 +20,36 @@ import pyarrow as pa
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.sharding.normalise import (
-    REJECTS_SCHEMA,
+    SOURCE_REJECTS_SCHEMA,
     SUBSCRIPTIONS_SCHEMA,
-    located,
-    plain_ids,
-    serving,
-    tidy_subscriptions,
-    whole_file_reject,
+    file_reject,
+    ids_with_repeats,
+    normalise_subscriptions,
+    served_dialect,
+    whole_numbers,
+    with_source,
 )
 from nearcast.tables import Dialect, as_arrow, read_subscriptions
-from nearcast.tables.columns import cast, column, strings_of
+from nearcast.tables.columns import column, strings_of
 from nearcast.tables.faults import Faults
 from nearcast.text.vocabulary import Vocabulary
 
 ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 DELTA_METHOD = "pyramid"
-"""What serves the inserted ones of kind `match`: they are few, and `auto` would only plan for longer than it saves."""
-SETTLED_SECONDS = 10.0
-"""A file that cannot be read but is younger may still be being written: it, and those after it, wait."""
+"""The method for inserted subscriptions of kind `match`: for so few of them, choosing one costs more than it saves."""
+MOST_SECONDS_TO_WRITE = 10.0
+"""An unreadable file younger than this may still be incomplete: it waits, and so do all files after it."""
 
 _OPS = ("insert", "remove")
 
 
 class Changes(NamedTuple):
-    """What one or more files come to: for each id its last good operation."""
+    """The effect of one or more change files: the last good operation of each id."""
 
     inserted: pa.Table  # as SUBSCRIPTIONS_SCHEMA, ids distinct
     removed: np.ndarray  # int64[...], none of them in `inserted`
     rejects: pa.Table
-    n_rows: int  # good rows, repeats of an id counted
+    n_rows: int  # good rows, including those that a later row overrules
 
     @property
     def ids(self) -> np.ndarray:
@@ -56,7 +57,7 @@ class Changes(NamedTuple):
 
 
 def find_change_files(folder: Path, known: Collection[str]) -> tuple[list[str], list[str]]:
-    """(new files in the order of their names, known ones that are still there), as paths within the folder."""
+    """(new files in the order of their names, known files that still exist), as paths within the folder."""
     if not folder.is_dir():
         return [], list(known)
     found = []
@@ -69,51 +70,51 @@ def find_change_files(folder: Path, known: Collection[str]) -> tuple[list[str], 
 
 
 def read_change_files(folder: Path, names: list[str], dialect: Dialect) -> tuple[list[str], Changes]:
-    """The files taken, and what they come to. The rest must be asked for again later: see SETTLED_SECONDS."""
+    """(the files that were read, their effect). The other files must be tried again: see MOST_SECONDS_TO_WRITE."""
     read: list[Changes] = []
     for k, name in enumerate(names):
         try:
             table = as_arrow(folder / name)
         except InvalidInput as error:
             if _is_young(folder / name):
-                return names[:k], joined(read)
-            read.append(_nothing(whole_file_reject(name, error.reason)))
+                return names[:k], join_changes(read)
+            read.append(_no_changes(file_reject(name, error.reason)))
             continue
-        read.append(changes_of(table, name, dialect))
-    return names, joined(read)
+        read.append(read_changes(table, name, dialect))
+    return names, join_changes(read)
 
 
 def _is_young(file: Path) -> bool:
     try:
-        return time.time() - file.stat().st_mtime < SETTLED_SECONDS
+        return time.time() - file.stat().st_mtime < MOST_SECONDS_TO_WRITE
     except FileNotFoundError:
-        return True  # taken away between the listing and the reading: not there, so not new
+        return True  # removed after the listing: not there, so not read
 
 
-def changes_of(table: pa.Table, name: str, dialect: Dialect) -> Changes:
-    """One table of changes. What is wrong with a whole column rejects the rows that need it."""
+def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
+    """The effect of one table of changes. A fault of a whole column rejects the rows that need the column."""
     faults = Faults(table.num_rows, "skip")
     try:
         is_insert = _operations(table, faults)
-        ids = plain_ids(table, faults)
+        ids = ids_with_repeats(table, faults)
         order = _order(table, faults)
     except InvalidInput as error:
-        return _nothing(whole_file_reject(name, error.reason, error.column))
+        return _no_changes(file_reject(name, error.reason, error.column))
     _check_inserts(table, is_insert, dialect, faults)
-    rejects = located(faults.settle(table), name)
+    rejects = with_source(faults.raise_or_reject(table), name)
     good = faults.good_rows
     good = good[np.argsort(order[good], kind="stable")]
     last = _last_of_each(ids[good])
     kept = good[last]
     inserts = kept[is_insert[kept]]
-    made = tidy_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
-    return Changes(made, ids[kept[~is_insert[kept]]], rejects, len(good))
+    inserted = normalise_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
+    return Changes(inserted, ids[kept[~is_insert[kept]]], rejects, len(good))
 
 
-def joined(parts: list[Changes]) -> Changes:
-    """Changes one after the other as one."""
+def join_changes(parts: list[Changes]) -> Changes:
+    """The effect of several changes, one after the other."""
     if not parts:
-        return _nothing(REJECTS_SCHEMA.empty_table())
+        return _no_changes(SOURCE_REJECTS_SCHEMA.empty_table())
     ids = np.concatenate([part.ids for part in parts])
     is_last = np.zeros(len(ids), bool)
     is_last[_last_of_each(ids)] = True
@@ -131,7 +132,7 @@ def joined(parts: list[Changes]) -> Changes:
     )
 
 
-def _nothing(rejects: pa.Table) -> Changes:
+def _no_changes(rejects: pa.Table) -> Changes:
     return Changes(SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), rejects, 0)
 
 
@@ -156,13 +157,11 @@ def _order(table: pa.Table, faults: Faults) -> np.ndarray:
     values = column(table, "order")
     if values is None:
         return np.arange(table.num_rows)
-    whole = cast(values, pa.int64(), "order", faults, "is no whole number within int64")
-    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), "order", "no order; give each row a whole number")
-    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
+    return whole_numbers(values, "order", faults)
 
 
 def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, faults: Faults) -> None:
-    """The library's own reading finds what is wrong; row numbers stand for ids, which may repeat here."""
+    """Add the faults of rows to insert. Row numbers replace the ids, which may repeat here."""
     wanted = np.flatnonzero(is_insert & ~faults.is_bad)
     if not len(wanted):
         return
@@ -170,7 +169,7 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        rejects = read_subscriptions(rows, Vocabulary(), serving(dialect)).rejects
+        rejects = read_subscriptions(rows, Vocabulary(), served_dialect(dialect)).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return

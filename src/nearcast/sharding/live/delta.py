@@ -1,11 +1,11 @@
-"""What the change log has done to an index since it was built: a small index of its own, and the ids it overrules.
+"""The delta: what the change log has changed since the base index was built.
 
-A saved delta is a folder that never changes: the live inserted subscriptions, the ids touched with the number of the
-delta that touched each last, the change files known, and the rejects of those that came with it. The answer of base
-and delta is: pairs of the base whose subscription was not touched, plus the pairs of the delta.
+A saved delta is a folder that never changes. It contains the inserted subscriptions that are live, the touched ids with
+the number of the delta that touched each last, the names of known change files, and the rejects of the newest files.
+The matches of base and delta are the pairs of the base whose subscription was not touched, plus the pairs of the delta.
 
-Each worker builds the delta's index itself: 25 ms for some hundred subscriptions on a busy machine, where saving one
-for all to open took 230 ms, most of it for the 53 files of an index to be durable.
+Each worker builds the delta's index itself. That takes 25 ms for some hundred subscriptions on a busy machine; saving
+an index for all workers took 230 ms, mostly to make its 53 files durable.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,30 +23,31 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
-from nearcast.matching.rank_method import BEST_RANK_METHOD
+from nearcast.model import RANK
 from nearcast.sharding.live.changes import DELTA_METHOD, Changes
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
+from nearcast.sharding.sharded_index import OpenCache
 from nearcast.sharding.weights import Weights, ranked_rows, unranked_rows
 from nearcast.tables import Dialect, write_table
 
 if TYPE_CHECKING:
     from nearcast.engine.index import Index
 
-_MOST_OPEN = 4  # deltas that one worker keeps: the one in use, and some for a replay
-
 
 class Delta(NamedTuple):
+    """The changes since the base, up to delta `number`."""
+
     number: int
-    live: pa.Table  # SUBSCRIPTIONS_SCHEMA: inserted and not removed since
-    touched: np.ndarray  # int64[n] ascending: ids whose rows in the base no longer count
+    live: pa.Table  # SUBSCRIPTIONS_SCHEMA: inserted and not removed again
+    touched: np.ndarray  # int64[n] ascending: ids whose rows in the base are obsolete
     touched_at: np.ndarray  # int64[n]  the delta that touched each last
-    files: tuple[str, ...]  # change files in effect that were still there
+    files: tuple[str, ...]  # change files in effect that still existed
 
 
 NO_DELTA = Delta(0, SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64), ())
 
 
-def applied(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
+def apply_changes(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
     """The delta after these changes."""
     ids = np.sort(changes.ids)
     number = delta.number + 1
@@ -60,8 +60,8 @@ def applied(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
     return Delta(number, live, touched[order], touched_at[order], files)
 
 
-def since(delta: Delta, number: int) -> Delta:
-    """What came after delta `number`: the delta over a base that has all until then."""
+def delta_since(delta: Delta, number: int) -> Delta:
+    """What came after delta `number`: the delta over a base that contains all changes up to it."""
     later = delta.touched_at > number
     touched = delta.touched[later]
     live = delta.live.filter(pa.array(is_among(delta.live["id"].to_numpy(), touched)))
@@ -69,7 +69,7 @@ def since(delta: Delta, number: int) -> Delta:
 
 
 def is_among(ids: np.ndarray, ascending: np.ndarray) -> np.ndarray:
-    """bool[n]: which ids are in the other, ascending, array."""
+    """bool[n]: which ids are in the ascending array."""
     if not len(ascending):
         return np.zeros(len(ids), bool)
     places = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
@@ -77,7 +77,7 @@ def is_among(ids: np.ndarray, ascending: np.ndarray) -> np.ndarray:
 
 
 def save_delta(delta: Delta, rejects: pa.Table, folder: Path) -> str:
-    """Write a delta into a new folder of `folder`, whole or not at all; its name."""
+    """Save a delta as a new folder in `folder`, complete or not at all; return its name."""
     name = f"delta-{delta.number:08d}-{uuid.uuid4().hex[:8]}"
     unfinished = folder / f"_{name}"
     unfinished.mkdir(parents=True)
@@ -102,19 +102,20 @@ def load_delta(path: str | os.PathLike[str]) -> Delta:
     return Delta(head["number"], live, touched["id"].to_numpy(), touched["at"].to_numpy(), files)
 
 
-_OPEN: OrderedDict[str, tuple[list[Index], np.ndarray]] = OrderedDict()
+_OPEN = OpenCache(4)  # the delta in use, and some for repeated batches
 
 
 def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> tuple[list[Index], np.ndarray]:
-    """(the indexes over the inserted, one for each kind; the ids touched), kept by the process: a delta's folder never
-    changes. `weights` are those of the base, and are only asked for where something is ranked.
+    """(the indexes over the inserted subscriptions, one per kind; the touched ids), opened once per process.
+
+    `weights` gives the weights of the base; it is called only if a subscription is ranked.
     """
-    if path not in _OPEN:
+
+    def build(path: str) -> tuple[list[Index], np.ndarray]:
         delta = load_delta(path)
-        _OPEN[path] = (_indexes(delta.live, dialect, weights), delta.touched)
-        while len(_OPEN) > _MOST_OPEN:
-            _OPEN.popitem(last=False)
-    return _OPEN[path]
+        return _indexes(delta.live, dialect, weights), delta.touched
+
+    return cast("tuple[list[Index], np.ndarray]", _OPEN.get(path, build))
 
 
 def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -> list[Index]:
@@ -122,10 +123,10 @@ def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -
 
     plain, ranked = unranked_rows(live), ranked_rows(live)
     space = dialect.space.bounds if dialect.space.planar else None
-    made = []
+    indexes = []
     if plain.num_rows:
-        made.append(build_index(plain, DELTA_METHOD, space=space, analyser=dialect.analyser))
+        indexes.append(build_index(plain, DELTA_METHOD, space=space, analyser=dialect.analyser))
     if ranked.num_rows:
         known = weights().of_ranked(ranked)
-        made.append(build_index(ranked, BEST_RANK_METHOD, known, space, analyser=dialect.analyser))
-    return made
+        indexes.append(build_index(ranked, RANK.default_method, known, space, analyser=dialect.analyser))
+    return indexes

@@ -1,14 +1,14 @@
-"""How large a cluster must be: a formula with measured constants, see docs/pipeline.md for where they come from.
+"""Estimates the cluster for a load: a formula with measured constants; docs/pipeline.md says how they were measured.
 
     time of a message   c = message_us + decade_us · log10(n / 1 M) + match_us · k  (+ routing_us if sharded)
-                            of one core, Parquet in, Parquet out
-    cores                 = rate · c / busy                              busy: the share of time that is planned for
+                            of one core, from Parquet to Parquet
+    cores                 = rate · c / busy                              busy: the share of the time that cores may work
     index                 = subscriptions · bytes · replication
     memory of a host      = index / (hosts if sharded else 1) + workers
     delay of the stream   ≈ interval / 2 + overhead + rate · interval · c / cores
 
-n are the subscriptions of a shard, k the matches of a message. k grows with the subscriptions, and no division into
-shards makes it smaller: what many want must be delivered to many.
+n is the number of subscriptions of a shard, k the number of matches of a message. k grows with the number of
+subscriptions, and no division into shards reduces it: every match must be delivered.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from typing import NamedTuple
 from nearcast.errors import InvalidInput
 
 MATCHES_PER_MILLION = 3.4
-"""Subscriptions that a short message of workload B concerns, for each million of them."""
+"""Matches of a short message of workload B, for each million subscriptions."""
 
 
 class Constants(NamedTuple):
-    """Measured by `nearcast bench spark` on a two-core virtual machine, as CPU time; replace them by your own."""
+    """CPU times measured by `nearcast bench spark` on a virtual machine with two cores; replace them by your own."""
 
-    message_us: float = 9.3  # read, looked up, matched with a million subscriptions: a message without matches
-    decade_us: float = 4.0  # for each tenfold of subscriptions
-    match_us: float = 0.2  # for each match: found, sorted, written
-    routing_us: float = 5.7  # sharded only: routed, packed, shuffled
+    message_us: float = 9.3  # reading and matching a message without matches among a million subscriptions
+    decade_us: float = 4.0  # for each factor of ten in the number of subscriptions
+    match_us: float = 0.2  # finding, sorting and writing one match
+    routing_us: float = 5.7  # sharded layout only: routing, packing, shuffling
     bytes_per_subscription: float = 120.0
-    replication: float = 1.2  # shards that hold a subscription
+    replication: float = 1.2  # shards that store a subscription, on average
     micro_batch_ms: float = 250.0
     worker_bytes: float = 0.3e9  # a Python worker and its share of the executor, for each core
     busy: float = 0.6
-    shard_bytes: float = 1e9  # small enough to be built, and rebuilt, by one task
+    shard_bytes: float = 1e9  # small enough for one task to build
 
 
 class Load(NamedTuple):
@@ -57,7 +57,7 @@ class Capacity(NamedTuple):
 
 
 def capacity(load: Load, constants: Constants | None = None) -> Capacity:
-    """The least cluster that carries the load, and what each host of it holds."""
+    """The smallest cluster that carries the load, and the memory of each of its hosts."""
     known = constants or Constants()
     if not all(math.isfinite(value) and value > 0 for value in (*load[:2], *load[3:])) or load.matches_per_message < 0:
         raise InvalidInput("subscriptions, messages per second, interval, cores and memory are numbers above 0")
@@ -91,7 +91,7 @@ def capacity(load: Load, constants: Constants | None = None) -> Capacity:
 
 
 def us_per_message(n: float, k: float, is_sharded: bool, constants: Constants) -> float:
-    """Of one core; never below a third of a message among a million subscriptions."""
+    """Microseconds of one core; the part without matches and routing is at least a third of `message_us`."""
     grown = constants.message_us + constants.decade_us * math.log10(n / 1e6)
     routing = constants.routing_us if is_sharded else 0.0
     return max(grown, constants.message_us / 3) + constants.match_us * k + routing

@@ -1,4 +1,4 @@
-"""Where to cut a part of the plane in two, so that each side costs as much as its shards should."""
+"""Finds the cut of a part of the plane that divides its cost in proportion to the shards on each side."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_UNEVEN = 1.15
-"""Cost per shard on the dearer side over the mean: where no cut is as even, one spot costs so much, and none helps."""
+"""Cost per shard on the costlier side over the mean. If no cut is as even, one spot is too costly, and no cut helps."""
 
-_NEARLY = 0.03  # cuts so much less even than the best are as good: the one that crosses the fewest boxes is taken
-_MIDDLE = (0.3, 0.7)  # of the cost: a cut near the edge crosses few boxes too, but leaves slivers
+_NEARLY = 0.03  # cuts this much less even than the best count as equal: the one across the fewest boxes wins
+_MIDDLE = (0.3, 0.7)  # shares of the cost: a cut near the edge also crosses few boxes, but leaves slivers
 
 
 class Cut(NamedTuple):
     axis: int
-    at: float  # points below it are on one side, points on it or above on the other
+    at: float  # points below it are on one side, points on it or above it on the other
     shards_below: int
     uneven: float
     crossed: int  # boxes on both sides
 
 
 def best_cut(points: np.ndarray, costs: np.ndarray, boxes: np.ndarray, n_shards: int) -> Cut | None:
-    """The cut for these messages (points float64[n,2]) and rows (boxes float64[m,4]), or None."""
+    """The best cut for messages (points float64[n,2], costs float64[n]) and rows (boxes float64[m,4]), or None."""
     cuts = [cut for axis in (0, 1) if (cut := _on_axis(points[:, axis], costs, boxes[:, axis::2], n_shards, axis))]
     if not cuts:
         return None

@@ -1,8 +1,8 @@
-"""Where the key words of ranked rows are placed: by what they cost in a sample, the dearest first.
+"""Places the keywords of ranked rows in shards, by what they cost in a sample, the costliest keyword first.
 
-A word brings the messages that have it to its shard, unless they visit it already, and has them look at its rows. Each
-goes where the least is then to do. One that would give a shard too much gets a span of shards, as long as copies are
-few, or is spread (see word_codes.py).
+A keyword brings the messages that contain it to its shard, unless they visit the shard already, and makes them test its
+rows. Each keyword goes to the shard whose load is then the smallest. A keyword that would overload one shard gets a
+span of shards as long as there are few copies; otherwise its rows are spread (see routing/keyword_shards.py).
 """
 
 from __future__ import annotations
@@ -14,58 +14,58 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import take
 from nearcast.sharding.planning.loads import shard_loads
-from nearcast.sharding.planning.sample import Sampled
-from nearcast.sharding.routing.areas import mixed
-from nearcast.sharding.routing.keyword_shards import MOST_SHARDS, SPREAD_OVER_ALL, code_of_span, file_words
+from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.routing.areas import mix_hash
+from nearcast.sharding.routing.keyword_shards import MOST_SHARDS, SPREAD_OVER_ALL, code_of_span, file_keywords
 from nearcast.sharding.routing.router import Router
 
 MOST_IN_SPANS = 0.5
-"""Copies more by words in spans, for each time that a row is filed under a word."""
+"""Extra copies caused by keywords in spans, for each time that a row is filed under a keyword."""
 
-_FEWEST_SEEN = 8  # messages of the sample with a word: below, what they cost is chance, and the word goes by its hash
-_EVEN = 1.1  # the largest load over the mean that is aimed at
-_PASSES = 4  # each knows from the one before what a shard has to do on average
+_FEWEST_SEEN = 8  # sampled messages with a keyword: with fewer, the cost is chance, and the keyword goes by its hash
+_EVEN = 1.1  # the largest load over the mean at which the search stops
+_PASSES = 4  # each pass knows the mean load of the pass before
 _CHOOSE = -1
 
 
-class Dear(NamedTuple):
-    """Words in the order in which they are placed, and what they cost."""
+class CostlyKeywords(NamedTuple):
+    """Keywords in the order in which they are placed, and their costs."""
 
     n_rows: np.ndarray  # int64[n]
-    look_ns: np.ndarray  # float64[n]  at all rows of a word, for each message that has it
+    lookup_ns: np.ndarray  # float64[n]  of all rows of a keyword, for each message that contains it
     starts: np.ndarray  # int64[n+1]
-    messages: np.ndarray  # int64[...]  which have each
+    messages: np.ndarray  # int64[...]  the messages with each keyword
     visit_ns: np.ndarray  # float64[n_messages]
 
 
-def with_words(router: Router, sample: Sampled) -> Router:
-    """The same router, with those words placed that matter."""
-    worded = sample.worded
-    n_seen = np.diff(worded.starts)
+def place_keywords(router: Router, sample: WorkloadSample) -> Router:
+    """The same router, with the keywords placed that enough sampled messages contain."""
+    keywords = sample.keywords
+    n_seen = np.diff(keywords.starts)
     if not 1 < router.n_shards <= MOST_SHARDS or not (n_seen >= _FEWEST_SEEN).any():
         return router
     visit_ns = sample.visit_ns
-    by_hash = router.assign_by_words(np.arange(len(n_seen)), worded.words, worded.words)[:, 1]
+    by_hash = router.assign_by_keyword(np.arange(len(n_seen)), keywords.hashes, keywords.hashes)[:, 1]
     codes = np.where(n_seen < _FEWEST_SEEN, by_hash, _CHOOSE)
-    order = np.lexsort((-n_seen * (visit_ns.mean() + worded.look_ns), codes == _CHOOSE))
-    messages, starts = take(worded.messages, worded.starts, order)
-    dear = Dear(worded.n_rows[order], worded.look_ns[order], starts, messages, visit_ns)
-    chosen = _chosen(router, sample, dear, codes[order])
+    order = np.lexsort((-n_seen * (visit_ns.mean() + keywords.lookup_ns), codes == _CHOOSE))
+    messages, starts = take(keywords.messages, keywords.starts, order)
+    costly = CostlyKeywords(keywords.n_rows[order], keywords.lookup_ns[order], starts, messages, visit_ns)
+    chosen = _chosen_codes(router, sample, costly, codes[order])
     is_placed = codes[order] == _CHOOSE
-    router.placements.put(file_words(worded.words[order][is_placed]), chosen[is_placed].astype(np.int32))
+    router.placements.put(file_keywords(keywords.hashes[order][is_placed]), chosen[is_placed].astype(np.int32))
     return router
 
 
-def _chosen(router: Router, sample: Sampled, dear: Dear, codes: np.ndarray) -> np.ndarray:
-    """int64[n]: all codes, of the most even pass."""
-    before = shard_loads(router, sample, by_words=False)
+def _chosen_codes(router: Router, sample: WorkloadSample, costly: CostlyKeywords, codes: np.ndarray) -> np.ndarray:
+    """int64[n]: the codes of the pass with the most even loads."""
+    before = shard_loads(router, sample, by_keyword=False)
     cap, best, least = np.inf, codes, np.inf
     for _ in range(_PASSES):
-        loads, is_visited, made = before.shards.copy(), before.is_visited.copy(), codes.copy()
-        place_words(dear, np.array([cap, MOST_IN_SPANS * dear.n_rows.sum()]), is_visited, loads, made)
+        loads, is_visited, chosen = before.shards.copy(), before.is_visited.copy(), codes.copy()
+        place_costly_keywords(costly, np.array([cap, MOST_IN_SPANS * costly.n_rows.sum()]), is_visited, loads, chosen)
         uneven = loads.max() / loads.mean()
         if uneven < least:
-            best, least = made, uneven
+            best, least = chosen, uneven
         if uneven <= _EVEN:
             break
         cap = _EVEN * loads.mean()
@@ -73,32 +73,32 @@ def _chosen(router: Router, sample: Sampled, dear: Dear, codes: np.ndarray) -> n
 
 
 @kernel
-def place_words(dear, limits, is_visited, loads, codes):
-    """Choose codes where there are none; visits and loads are kept. `limits`: the most that a shard should have to do,
+def place_costly_keywords(costly, limits, is_visited, loads, codes):
+    """Replace each _CHOOSE in `codes`; update visits and loads. `limits`: the largest load that a shard should have,
     and how many copies may still be made.
     """
     n_shards = len(loads)
     added = np.empty(n_shards)
-    for word in range(len(codes)):
-        own = dear.messages[dear.starts[word] : dear.starts[word + 1]]
-        sum_new_visits(own, dear.visit_ns, is_visited, added)
-        look_ns = dear.look_ns[word]
-        first, size = np.int64(codes[word]), np.int64(1)
-        if codes[word] == _CHOOSE:
-            first, size = shards_for(loads, added, look_ns * len(own), dear.n_rows[word], limits)
-            codes[word] = first if size == 1 else code_of_span(first, size, n_shards)
+    for keyword in range(len(codes)):
+        own = costly.messages[costly.starts[keyword] : costly.starts[keyword + 1]]
+        sum_new_visits(own, costly.visit_ns, is_visited, added)
+        lookups_ns = costly.lookup_ns[keyword] * len(own)
+        first, size = np.int64(codes[keyword]), np.int64(1)
+        if codes[keyword] == _CHOOSE:
+            first, size = shards_for(loads, added, lookups_ns, costly.n_rows[keyword], limits)
+            codes[keyword] = first if size == 1 else code_of_span(first, size, n_shards)
         if size == SPREAD_OVER_ALL:
             for shard in range(n_shards):
-                loads[shard] += added[shard] + look_ns * len(own) / n_shards
+                loads[shard] += added[shard] + lookups_ns / n_shards
                 for m in own:
                     is_visited[m, shard] = True
         else:
-            visit_span((first, size, word), own, dear.visit_ns, look_ns, is_visited, loads)
+            visit_span(costly, keyword, first, size, is_visited, loads)
 
 
 @kernel
 def sum_new_visits(own, visit_ns, is_visited, added):
-    """added[s]: what the messages cost that do not visit shard s yet."""
+    """added[s]: the cost of the visits of those messages that do not visit shard s yet."""
     added[:] = 0.0
     for m in own:
         for shard in range(len(added)):
@@ -106,53 +106,53 @@ def sum_new_visits(own, visit_ns, is_visited, added):
 
 
 @kernel
-def shards_for(loads, added, looks_ns, n_rows, limits):
-    """(first, size) for a word: the fewest shards that do not have too much to do then, else what comes nearest."""
+def shards_for(loads, added, lookups_ns, n_rows, limits):
+    """(first, size) for a keyword: the fewest shards within the load limit, or else the best that was found."""
     n_shards = len(loads)
-    best, least = (np.int64(np.argmin(loads + added)), np.int64(1)), (loads + added).min() + looks_ns
+    best, least = (np.int64(np.argmin(loads + added)), np.int64(1)), (loads + added).min() + lookups_ns
     size = np.int64(1)
     while least > limits[0] and size < n_shards:
         size = min(2 * size, np.int64(n_shards))
         if (size - 1) * n_rows > limits[1]:
             break
-        first, most = evenest_span(loads, added, looks_ns, size)
+        first, most = evenest_span(loads, added, lookups_ns, size)
         if most < least:
             best, least = (first, size), most
-    if least > limits[0] and (loads + added).max() + looks_ns / n_shards < least:
+    if least > limits[0] and (loads + added).max() + lookups_ns / n_shards < least:
         best = (np.int64(0), np.int64(SPREAD_OVER_ALL))
     limits[1] -= max(best[1] - 1, 0) * n_rows
     return best
 
 
 @kernel
-def evenest_span(loads, added, looks_ns, size):
-    """(first, the most that one of its shards has to do) of the span of this size where that is least."""
+def evenest_span(loads, added, lookups_ns, size):
+    """(first, largest load of its shards) of the span of this size whose largest load is smallest."""
     n_shards = len(loads)
-    new = 0.0 if size == n_shards else 1.0 / size  # where all shards hold the rows, nobody has to come
+    new = 0.0 if size == n_shards else 1.0 / size  # if all shards store the rows, no message needs an extra visit
     best, least = np.int64(0), np.inf
     for first in range(n_shards):
         most = 0.0
         for k in range(size):
             shard = (first + k) % n_shards
-            most = max(most, loads[shard] + new * added[shard] + looks_ns / size)
+            most = max(most, loads[shard] + new * added[shard] + lookups_ns / size)
         if most < least:
             best, least = np.int64(first), most
     return best, least
 
 
 @kernel
-def visit_span(span, own, visit_ns, look_ns, is_visited, loads):
-    """Messages come to one shard of a span, unless they are in one; where they are, they look at the rows."""
+def visit_span(costly, keyword, first, size, is_visited, loads):
+    """Let each message of a keyword visit one shard of the span, unless it visits one already; add the loads."""
     n_shards = len(loads)
-    first, size, word = span
-    for m in own:
+    lookup_ns = costly.lookup_ns[keyword]
+    for m in costly.messages[costly.starts[keyword] : costly.starts[keyword + 1]]:
         is_there = False
         for k in range(size):
             shard = (first + k) % n_shards
             if is_visited[m, shard]:
                 is_there = True
-                loads[shard] += look_ns
+                loads[shard] += lookup_ns
         if not is_there:
-            shard = (first + mixed(m, word) % size) % n_shards
+            shard = (first + mix_hash(m, keyword) % size) % n_shards
             is_visited[m, shard] = True
-            loads[shard] += visit_ns[m] + look_ns
+            loads[shard] += costly.visit_ns[m] + lookup_ns

@@ -1,4 +1,4 @@
-"""What each shard would have to do for the sampled messages, with a router as it is."""
+"""The load of each shard if a given router routes the sampled messages."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.sharding.planning.costs import MATCH_NS
-from nearcast.sharding.planning.sample import Sampled
-from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, shards_of_word
+from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, shards_of_keyword
 from nearcast.sharding.routing.router import Router, distinct_keys, hashes_of_terms
 from nearcast.sharding.routing.visits import Messages
 
 
 class Loads(NamedTuple):
-    """What came of a router."""
+    """The loads that a router causes."""
 
     shards: np.ndarray  # float64[n_shards]  nanoseconds
-    is_visited: np.ndarray  # bool[n, n_shards]  by each message
+    is_visited: np.ndarray  # bool[n, n_shards]  which shards each message visits
 
     @property
     def uneven(self) -> float:
-        """The largest over the mean."""
+        """The largest load over the mean load."""
         return float(self.shards.max() / self.shards.mean()) if self.shards.any() else 1.0
 
 
-def shard_loads(router: Router, sample: Sampled, by_words: bool = True) -> Loads:
-    """With all rows, or without those that are found by words wherever a message is."""
+def shard_loads(router: Router, sample: WorkloadSample, by_keyword: bool = True) -> Loads:
+    """The loads with all rows or, with by_keyword=False, without the rows that are filed by keyword."""
     triples = router.assign_read(sample.rows, sample.vocabulary)
-    filed, words = [triples], sample.worded.words
-    if by_words:
-        filed.append(router.assign_by_words(np.arange(len(words)), words, words))
+    filed, keywords = [triples], sample.keywords.hashes
+    if by_keyword:
+        filed.append(router.assign_by_keyword(np.arange(len(keywords)), keywords, keywords))
     visits = _visits(router.with_keys(distinct_keys(np.concatenate(filed))), sample)
     n_shards = router.n_shards
     loads = np.bincount(visits[:, 1], sample.visit_ns[visits[:, 0]], minlength=n_shards).astype(np.float64)
     loads += MATCH_NS * sample.scale * _matches(sample, triples, visits, n_shards)
     is_visited = np.zeros((sample.messages.size, n_shards), np.bool_)
     is_visited[visits[:, 0], visits[:, 1]] = True
-    if by_words:
-        add_looks(router.placements.arrays, sample.worded, is_visited, loads)
+    if by_keyword:
+        add_lookups(router.placements.arrays, sample.keywords, is_visited, loads)
     return Loads(loads, is_visited)
 
 
-def homes(router: Router, sample: Sampled) -> np.ndarray:
+def home_shards(router: Router, sample: WorkloadSample) -> np.ndarray:
     """int64[n]: the shard of each message's place."""
-    visits = _visits(router, sample)  # without keys: a message goes by its place and id alone
+    visits = _visits(router, sample)  # the router has no keys yet: a message is routed by place and id alone
     return np.asarray(visits[np.searchsorted(visits[:, 0], np.arange(sample.messages.size)), 1])
 
 
 @kernel
-def add_looks(placements, worded, is_visited, loads):
-    """What the rows cost that messages meet under their words, in each shard."""
+def add_lookups(placements, keywords, is_visited, loads):
+    """Add the cost of the rows that messages meet under their keywords to the load of each shard."""
     n_shards = len(loads)
-    for word in range(len(worded.words)):
-        first, size = shards_of_word(placements, n_shards, worded.words[word])
-        cost = worded.look_ns[word]
+    for keyword in range(len(keywords.hashes)):
+        first, size = shards_of_keyword(placements, n_shards, keywords.hashes[keyword])
+        cost = keywords.lookup_ns[keyword]
         if size == SPREAD_OVER_ALL:
             size, cost = n_shards, cost / n_shards
-        for k in range(worded.starts[word], worded.starts[word + 1]):
+        for k in range(keywords.starts[keyword], keywords.starts[keyword + 1]):
             for at in range(size):
                 shard = (first + at) % n_shards
-                if is_visited[worded.messages[k], shard]:
+                if is_visited[keywords.messages[k], shard]:
                     loads[shard] += cost
 
 
-def _visits(router: Router, sample: Sampled) -> np.ndarray:
+def _visits(router: Router, sample: WorkloadSample) -> np.ndarray:
     batch = sample.messages
     hashes, starts = np.empty(0, np.int64), np.zeros(batch.size + 1, np.int64)
     if router.keys.size:
@@ -73,13 +73,13 @@ def _visits(router: Router, sample: Sampled) -> np.ndarray:
     return router.route_read(Messages(batch.ids, batch.boxes, hashes, starts))
 
 
-def _matches(sample: Sampled, triples: np.ndarray, visits: np.ndarray, n_shards: int) -> np.ndarray:
-    """float64[n_shards]: matches found in each shard; where several find one, each has the work."""
+def _matches(sample: WorkloadSample, triples: np.ndarray, visits: np.ndarray, n_shards: int) -> np.ndarray:
+    """float64[n_shards]: matches found in each shard. A match that several shards find counts in each of them."""
     counts = np.bincount(triples[:, 0], minlength=sample.rows.size)
     starts = np.concatenate([[0], np.cumsum(counts)])
     messages = np.repeat(np.arange(sample.messages.size), np.diff(sample.match_starts))
     copies = counts[sample.match_rows]
-    # The triples of a match's row lie together, from starts[row].
+    # The triples of a row are adjacent, from starts[row].
     offsets = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
     shards = triples[np.repeat(starts[sample.match_rows], copies) + offsets, 1]
     met = np.isin(np.repeat(messages, copies) * n_shards + shards, visits[:, 0] * n_shards + visits[:, 1])

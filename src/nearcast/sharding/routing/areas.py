@@ -1,13 +1,13 @@
-"""Where rows and messages go: leaves of a k-d tree over the plane, and parts of a leaf by text.
+"""Routing by place: the leaves of a k-d tree over the plane, and the parts of a leaf.
 
-A cut at c sends what lies below c to one side and what reaches c to the other. A point is thus in one leaf, a box in
-every leaf of which it holds a point, and two boxes that touch have a leaf in common.
+A cut at c separates what lies below c from what reaches c. A point is thus in one leaf, a box is in every leaf that
+contains one of its points, and two boxes that touch have a leaf in common.
 
-A leaf is one shard, or, where too many messages are at one spot, several *parts*, each a shard. A message visits its
-home part, by its id. Rows either lie in all parts, or (a *divided* leaf) in the part of their key, their rarest
-token: then a message also visits the parts of those of its tokens that are keys. Rows whose boxes reach over too many
-leaves are divided by key over all shards in the same way. Rows without a key, and keys that are too frequent to be
-one shard's business, are never divided.
+A leaf is one shard or, where too many messages are at one spot, several *parts*, each of which is a shard. A message
+visits one part of its leaf, its home, chosen by its id. Rows are stored in all parts of a leaf, unless the leaf is
+*divided*: then a row is stored in the part of its key, which is its rarest token, and a message also visits the parts
+of those of its tokens that are keys. Rows whose boxes reach over too many leaves are divided by key over all shards in
+the same way. Rows without a key, and keys too frequent for one shard, are never divided.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nearcast.arrays.jit import kernel
 from nearcast.text.token_table import hash_of
 
 LEAF = 2
-EVERYWHERE_AREA = 0  # of rows that reach over too many leaves; leaf k is area k + 1
+EVERYWHERE_AREA = 0  # the area of rows that reach over too many leaves; leaf k is area k + 1
 NO_KEY = np.int64(-1)
 _ONE = np.uint64(1)
 _C1 = np.uint64(0x9E3779B97F4A7C15)
@@ -31,20 +31,20 @@ _S1, _S2 = np.uint64(29), np.uint64(32)
 
 
 class Areas(NamedTuple):
-    """Nodes of the tree, the root first, and the shards of each leaf's parts."""
+    """The nodes of the tree, root first, and the shards of each leaf's parts."""
 
     axes: np.ndarray  # int8[n]     0: the cut is an x, 1: a y, LEAF: none
     cuts: np.ndarray  # float64[n]
-    below: np.ndarray  # int32[n]   the node of what lies below the cut; of a leaf its number
+    below: np.ndarray  # int32[n]   the node below the cut; for a leaf, the number of the leaf
     above: np.ndarray  # int32[n]
     part_starts: np.ndarray  # int64[n_leaves + 1]
     part_shards: np.ndarray  # int32[...]
     is_divided: np.ndarray  # uint8[n_leaves]
-    limits: np.ndarray  # int64[2]  rows over more leaves than limits[0] go by key; limits[1] shards in all
+    limits: np.ndarray  # int64[2]  [0]: rows over more leaves are divided by key; [1]: the number of shards
 
 
 class Rows(NamedTuple):
-    """What the tree asks of rows of subscriptions."""
+    """The columns of subscription rows that the tree reads."""
 
     boxes: np.ndarray  # float64[n,4]
     keys: np.ndarray  # int64[n]  the hash of the rarest token, or NO_KEY
@@ -52,14 +52,14 @@ class Rows(NamedTuple):
 
 @kernel
 def hash_tokens(raw, offsets, out):
-    """A hash of 63 bits for each string: never negative, so that NO_KEY is none."""
+    """out[i]: a hash of 63 bits of string i. It is never negative, so it never equals NO_KEY."""
     for i in range(len(out)):
         out[i] = np.int64(hash_of(raw, offsets[i], offsets[i + 1]) >> _ONE)
 
 
 @kernel
-def mixed(number, salt):
-    """63 bits that depend on both."""
+def mix_hash(number, salt):
+    """A hash of 63 bits of a number and a salt."""
     state = (np.uint64(number) ^ (np.uint64(salt) * _C1)) * _C2
     state = (state ^ (state >> _S1)) * _C3
     return np.int64((state ^ (state >> _S2)) >> _ONE)
@@ -67,7 +67,7 @@ def mixed(number, salt):
 
 @kernel
 def rarest_keys(terms, starts, hashes, counts, out):
-    """The hash of each row's rarest term; of equally rare ones the smallest hash."""
+    """out[row]: the hash of the row's rarest term; among equally rare terms, the smallest hash."""
     for row in range(len(out)):
         best = -1
         for k in range(starts[row], starts[row + 1]):
@@ -83,7 +83,7 @@ def rarest_keys(terms, starts, hashes, counts, out):
 
 @kernel
 def leaves_of(areas, box, stack, out):
-    """The leaves in which a closed box has a point; return how many."""
+    """Write the leaves that contain a point of a closed box to out; return how many."""
     n = 0
     depth = 1
     stack[0] = 0
@@ -106,8 +106,8 @@ def leaves_of(areas, box, stack, out):
 
 @kernel
 def placed_by_key(areas, placements, key, area):
-    """(shard, filed key) of a row that is to be divided by its key; the shard is -1 where this key is not divided."""
-    filed = mixed(key, area)
+    """(shard, filed key) of a row in an area divided by key. The shard is -1 if this key is not divided."""
+    filed = mix_hash(key, area)
     known = find(placements, filed)
     n_shards = areas.limits[1]
     if known != ABSENT:
@@ -120,7 +120,7 @@ def placed_by_key(areas, placements, key, area):
 
 @kernel
 def shards_of_row(areas, placements, box, key, stack, leaves, out):
-    """Write (shard, filed key or NO_KEY) pairs of one row to out[:, 0] and out[:, 1]; return how many."""
+    """Write the (shard, filed key or NO_KEY) pairs of one row to out; return how many."""
     n_leaves = leaves_of(areas, box, stack, leaves)
     if n_leaves > areas.limits[0] and key != NO_KEY:
         shard, filed = placed_by_key(areas, placements, key, EVERYWHERE_AREA)

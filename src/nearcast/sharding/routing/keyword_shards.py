@@ -1,10 +1,11 @@
-"""Where ranked rows lie that are found by words wherever a message is: under each of their key words.
+"""Routing by keyword: the shards of ranked rows that keywords alone can deliver, wherever the message is.
 
-The plan gives a word a *code*. A number below that of the shards is the one shard of its rows. Words that many messages
-have would bring them all there, so such a word has a *span* of neighbouring shards (past the last comes the first):
-each holds all of its rows, and a message visits one of them; where the span is all shards, every message is there
-already. Words that too many rows have for that are *spread*: each shard holds some of the rows, and a message visits
-all. A word without a code goes by its hash.
+Such a row is stored under each of its keywords. The shard plan gives a keyword a *code*. A code below the number of
+shards is the one shard of the keyword's rows. A keyword that many messages contain would bring all of them to one
+shard, so it gets a *span* of neighbouring shards (the first follows the last): each of them stores all rows, and a
+message visits one of them. If the span is all shards, no message needs an extra visit. If a keyword has too many rows
+for a span, its rows are *spread*: each shard stores some of them, and a message visits all shards. A keyword without a
+code goes to a shard by its hash.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ import numpy as np
 
 from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, mixed
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, mix_hash
 
 SPREAD_OVER_ALL = 0
-"""In place of the size of a span: each shard holds some of the rows."""
+"""In place of the size of a span: each shard stores some of the rows."""
 
 MOST_SHARDS = 46_000
-"""For which the codes of spans fit in 31 bits."""
+"""Up to this number of shards, the codes of spans fit in 31 bits."""
 
-_FIRST_FILED = -2  # words are filed under numbers from here down: all other keys, and NO_KEY, are above
+_FIRST_FILED = -2  # keywords are filed under numbers from here down; all other keys, and NO_KEY, are above
 
 
 @kernel
 def code_of_span(first, size, n_shards):
-    """From n_shards + 1 on: n_shards itself stands for something else among keys of rows that go by place."""
+    """The code of a span, at least n_shards + 1: n_shards itself means "not divided" for keys of rows by place."""
     return n_shards + 1 + first * (n_shards + 1) + size
 
 
 @kernel
-def shards_of_word(placements, n_shards, word):
-    """(first shard, size of the span: 1 is one shard), by the word's hash."""
-    filed = filed_word(word)
+def shards_of_keyword(placements, n_shards, keyword):
+    """(first shard, size of the span) of a keyword, given by its hash."""
+    filed = filed_keyword(keyword)
     code = np.int64(find(placements, filed))
     if code == ABSENT:
         return (_FIRST_FILED - filed) % n_shards, np.int64(1)
@@ -44,41 +45,41 @@ def shards_of_word(placements, n_shards, word):
 
 @kernel
 def span_of(code, n_shards):
-    """(first shard, size) of a code that is not that of one shard."""
+    """(first shard, size) of the code of a span."""
     rest = code - n_shards - 1
     return rest // (n_shards + 1), rest % (n_shards + 1)
 
 
 @kernel
-def filed_word(word):
-    """The number under which a word is filed, by its hash."""
-    return _FIRST_FILED - (mixed(word, EVERYWHERE_AREA) >> 1)
+def filed_keyword(keyword):
+    """The number under which a keyword is filed, from its hash."""
+    return _FIRST_FILED - (mix_hash(keyword, EVERYWHERE_AREA) >> 1)
 
 
 @kernel
-def file_words(words):
-    """int64[n]: the same of many."""
-    out = np.empty(len(words), np.int64)
-    for k in range(len(words)):
-        out[k] = filed_word(words[k])
+def file_keywords(keywords):
+    """int64[n]: the numbers under which keywords are filed."""
+    out = np.empty(len(keywords), np.int64)
+    for k in range(len(keywords)):
+        out[k] = filed_keyword(keywords[k])
     return out
 
 
-def are_words(filed: np.ndarray) -> np.ndarray:
-    """bool[n]: which numbers are those of words."""
+def are_keywords(filed: np.ndarray) -> np.ndarray:
+    """bool[n]: which filed numbers are keywords."""
     return np.asarray(filed <= _FIRST_FILED)
 
 
 @kernel
-def file_by_words(placements, n_shards, rows, owners, words):
-    """int64[k,3]: (row, shard, filed word, or NO_KEY where all shards hold the row) for each row and word of its."""
-    out = np.empty((len(words) + n_shards, 3), np.int64)
+def file_by_keyword(placements, n_shards, rows, owners, keywords):
+    """int64[k,3]: (row, shard, filed keyword or, where all shards store the row, NO_KEY) for each row and keyword."""
+    out = np.empty((len(keywords) + n_shards, 3), np.int64)
     n = 0
-    for k in range(len(words)):
-        first, size = shards_of_word(placements, n_shards, words[k])
-        filed = NO_KEY if size == n_shards else filed_word(words[k])
+    for k in range(len(keywords)):
+        first, size = shards_of_keyword(placements, n_shards, keywords[k])
+        filed = NO_KEY if size == n_shards else filed_keyword(keywords[k])
         if size == SPREAD_OVER_ALL:
-            first, size = mixed(owners[k], words[k]) % n_shards, np.int64(1)
+            first, size = mix_hash(owners[k], keywords[k]) % n_shards, np.int64(1)
         if n + size > len(out):
             larger = np.empty((2 * len(out) + n_shards, 3), np.int64)
             larger[:n] = out[:n]

@@ -1,14 +1,14 @@
-"""The router: which shards a message visits and which hold a subscription.
+"""The router: which shards store a subscription, and which shards a message visits.
 
-Both sides go by the same tree and the same keys (see areas.py), so that a message meets every subscription that it
-concerns in at least one shard. Subscriptions are held whole: whatever shard a message meets one in tells the truth.
+Messages and subscriptions are routed by the same tree and the same keys (see areas.py), so a message meets every
+subscription that it matches in at least one shard. Subscriptions are stored whole, so any such shard answers correctly.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +18,14 @@ from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
-from nearcast.model import RankBatch, RowBatch
-from nearcast.sharding.normalise import serving
+from nearcast.model import RANK, RowBatch
+from nearcast.sharding.normalise import read_message_columns, served_dialect
 from nearcast.sharding.routing.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
-from nearcast.sharding.routing.keyword_shards import are_words, file_by_words
-from nearcast.sharding.routing.rank_routes import filing
+from nearcast.sharding.routing.keyword_shards import are_keywords, file_by_keyword
+from nearcast.sharding.routing.rank_routes import file_ranked_rows
 from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
-from nearcast.tables.columns import ids_of, times_of
-from nearcast.tables.faults import Faults
-from nearcast.tables.messages import message_tokens
-from nearcast.tables.places import boxes_of
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -38,28 +34,28 @@ _MAPS = ("frequencies", "placements", "keys")
 
 
 class Routed(NamedTuple):
-    """Messages and their shards."""
+    """The shards that messages visit."""
 
     rows: np.ndarray  # int64[k]  of the messages table, ascending
     shards: np.ndarray  # int32[k]  ascending within a row
-    ids: np.ndarray  # int64[n]  of all rows of the table, also the bad ones
-    tokens: pa.Array | None  # of all rows, where the text had to be read
+    ids: np.ndarray  # int64[n]  of all rows of the table, good and bad
+    tokens: pa.Array | None  # of all rows; None where the text was not read
     rejects: pa.Table
 
 
 class Assigned(NamedTuple):
-    """Subscriptions and their shards."""
+    """The shards that store subscriptions."""
 
     rows: np.ndarray  # int64[k]  of the subscriptions table, ascending
     shards: np.ndarray  # int32[k]  ascending within a row
-    filed: np.ndarray  # int64[j,2]  (key, shard): under which keys these shards must be known to messages
-    n_good: int  # also those that can never hold, and so are in no shard
-    n_ranked: int  # of these
+    filed: np.ndarray  # int64[j,2]  (key, shard): messages with this key must visit the shard
+    n_good: int  # including subscriptions that can match no message and are therefore in no shard
+    n_ranked: int  # the good ones of kind rank
     rejects: pa.Table
 
 
 class Router:
-    """`keys` tells messages under which keys something is filed: gathered when the shards are built."""
+    """Routes by place and by key. `keys` are the keys in use, collected when the shards are built."""
 
     def __init__(self, areas: Areas, dialect: Dialect, maps: dict[str, IntMap] | None = None) -> None:
         self.areas = areas
@@ -87,12 +83,12 @@ class Router:
 
     @property
     def reads_text(self) -> bool:
-        """Whether a message's tokens say where it goes; else its place alone does."""
+        """Whether the tokens of a message affect its route; otherwise its place alone does."""
         return self.divides_by_text or self.keys.size > 0
 
     @property
     def divides_by_text(self) -> bool:
-        """Whether some rows go by their rarest word. Ranked ones may go by words all the same."""
+        """Whether some rows are routed by their rarest token. Ranked rows may be routed by keyword in any case."""
         return self.divides_wide or bool(self.areas.is_divided.any())
 
     @property
@@ -101,22 +97,14 @@ class Router:
 
     # -- messages
 
-    def route(self, messages: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """(rows int64, shards int32): each shard that each message must visit. Bad rows visit none."""
-        routed = self.route_checked(messages)
-        return routed.rows, routed.shards
-
-    def route_checked(self, messages: pa.Table, on_bad: OnBad = "skip") -> Routed:
-        faults = Faults(messages.num_rows, on_bad)
-        ids = ids_of(messages, faults, "messages")
-        boxes = boxes_of(messages, self.space, faults)
-        times_of(messages, "time", faults)
-        tokens = message_tokens(messages, self.analyser if self.reads_text else _NO_WORDS, faults)
-        rejects = faults.settle(messages)
-        good = faults.good_rows
-        pairs = self._visits(ids[good], boxes[good], tokens.take(pa.array(good)))
-        rows, shards = _in_order(good[pairs[:, 0]], pairs[:, 1])
-        return Routed(rows, shards, ids, tokens if self.reads_text else None, rejects)
+    def route(self, messages: pa.Table, on_bad: OnBad = "skip") -> Routed:
+        """The shards that each message visits. Bad rows visit none."""
+        analyser = self.analyser if self.reads_text else _NO_TOKENS
+        read = read_message_columns(messages, self._dialect._replace(analyser=analyser, on_bad=on_bad))
+        good = read.good_rows
+        pairs = self._visits(read.ids[good], read.boxes[good], read.tokens.take(pa.array(good)))
+        rows, shards = _distinct_pairs(good[pairs[:, 0]], pairs[:, 1])
+        return Routed(rows, shards, read.ids, read.tokens if self.reads_text else None, read.rejects)
 
     def _visits(self, ids: np.ndarray, boxes: np.ndarray, tokens: pa.Array) -> np.ndarray:
         hashes, starts = np.empty(0, np.int64), np.zeros(len(ids) + 1, np.int64)
@@ -129,77 +117,72 @@ class Router:
         """int64[k,2]: (row, shard), rows ascending, of messages whose tokens are hashed."""
         ids, boxes = _plain(messages.ids, np.int64), _plain(messages.boxes, np.float64)
         read = messages._replace(ids=ids, boxes=boxes)
-        return np.asarray(route_messages(self.areas, self.keys.arrays, self._goes_by_words, read))
+        return np.asarray(route_messages(self.areas, self.keys.arrays, self._files_by_keyword, read))
 
     @functools.cached_property
-    def _goes_by_words(self) -> bool:
-        """Whether ranked rows are filed by words: else no token needs to be looked up for them."""
-        return bool(are_words(_entries(self.keys)[0]).any())
+    def _files_by_keyword(self) -> bool:
+        """Whether ranked rows are filed by keyword; otherwise no token is looked up for them."""
+        return bool(are_keywords(_entries(self.keys)[0]).any())
 
     # -- subscriptions
 
-    def assign(self, subscriptions: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-        """(rows int64, shards int32): each shard that must hold each subscription. Bad rows, and those that can never
-        hold, are in none.
-        """
-        assigned = self.assign_checked(subscriptions)
-        return assigned.rows, assigned.shards
+    def assign(self, subscriptions: pa.Table, on_bad: OnBad = "skip", weights: Weights | None = None) -> Assigned:
+        """The shards that store each subscription. Bad rows, and those that can match no message, are in none.
 
-    def assign_checked(
-        self, subscriptions: pa.Table, on_bad: OnBad = "skip", weights: Weights | None = None
-    ) -> Assigned:
-        """`weights` are those of the whole table; without them these rows are taken to be all."""
+        `weights` are those of the whole table; without weights, these rows are taken to be the whole table.
+        """
         vocabulary = Vocabulary()
-        read = read_subscriptions(subscriptions, vocabulary, serving(self._dialect)._replace(on_bad=on_bad))
-        owners, triples = read.rows.owner_ids, self.assign_read(read.rows, vocabulary)
-        if read.ranks.size:
+        read = read_subscriptions(subscriptions, vocabulary, served_dialect(self._dialect)._replace(on_bad=on_bad))
+        plain, ranked = read.rows(), read.rows(RANK)
+        owners, triples = plain.owner_ids, self.assign_read(plain, vocabulary)
+        if ranked.size:
             n_terms = len(vocabulary)
             by_term = idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
-            ranked = self.assign_ranked(read.ranks, by_term, vocabulary) + np.array([len(owners), 0, 0])
-            owners = np.concatenate([owners, read.ranks.rows.owner_ids])
-            triples = np.concatenate([triples, ranked])
+            more = self.assign_ranked(ranked, by_term, vocabulary) + np.array([len(owners), 0, 0])
+            owners = np.concatenate([owners, ranked.owner_ids])
+            triples = np.concatenate([triples, more])
         positions = _positions(subscriptions.num_rows, read.rejects, read.ids, owners)
-        rows, shards = _in_order(positions[triples[:, 0]], triples[:, 1])
-        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), read.ranks.size, read.rejects)
+        rows, shards = _distinct_pairs(positions[triples[:, 0]], triples[:, 1])
+        return Assigned(rows, shards, distinct_keys(triples), len(read.ids), ranked.size, read.rejects)
 
     def assign_read(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[k,3]: (row, shard, key or NO_KEY) of rows whose terms are the vocabulary's."""
         keys = self.keys_of(rows, vocabulary)
         return np.asarray(assign_rows(self.areas, self.placements.arrays, Rows(_plain(rows.boxes, np.float64), keys)))
 
-    def assign_ranked(self, ranks: RankBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """The same of ranked rows; `weights` are by term."""
+    def assign_ranked(self, ranked: RowBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """The same for ranked rows; `weights` are by term."""
         if self.n_shards == 1:
-            return _triples(np.arange(ranks.size), 0, NO_KEY)
-        by_place, by_words, everywhere = filing(ranks, weights, hashes_of_terms(vocabulary))
-        boxes = _plain(ranks.rows.boxes[by_place[0]], np.float64)
+            return _triples(np.arange(ranked.size), 0, NO_KEY)
+        by_place, by_keyword, everywhere = file_ranked_rows(ranked, weights, hashes_of_terms(vocabulary))
+        boxes = _plain(ranked.boxes[by_place[0]], np.float64)
         placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
         placed[:, 0] = by_place[0][placed[:, 0]]
-        owners = ranks.rows.owner_ids[by_words[0]]
-        worded = self.assign_by_words(by_words[0], owners, by_words[1])
+        owners = ranked.owner_ids[by_keyword[0]]
+        keywords = self.assign_by_keyword(by_keyword[0], owners, by_keyword[1])
         shards = np.tile(np.arange(self.n_shards), len(everywhere))
-        return np.concatenate([placed, worded, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
+        return np.concatenate([placed, keywords, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
 
-    def assign_by_words(self, rows: np.ndarray, owners: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """The same of rows that are filed under these keys, wherever a message is."""
+    def assign_by_keyword(self, rows: np.ndarray, owners: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """The same for rows filed under these keywords, wherever a message is."""
         owners = _plain(owners, np.int64)
-        return np.asarray(file_by_words(self.placements.arrays, self.n_shards, rows, owners, keys))
+        return np.asarray(file_by_keyword(self.placements.arrays, self.n_shards, rows, owners, keys))
 
     def keys_of(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
         """int64[n]: the hash of each row's rarest token, or NO_KEY."""
         keys = np.full(rows.size, NO_KEY, np.int64)
         if self.divides_by_text:
             hashes = hashes_of_terms(vocabulary)
-            counts = np.maximum(self.frequencies.get(hashes), 0)  # a token never seen in a message is the rarest
+            counts = np.maximum(self.frequencies.get(hashes), 0)  # a token of no sampled message is the rarest
             rarest_keys(rows.terms, rows.term_starts, hashes, counts, keys)
         return keys
 
     def with_keys(self, filed: np.ndarray) -> Router:
-        """A router that sends messages also where these (key, shard) pairs say: see `Assigned`."""
+        """A router that also sends messages by these (key, shard) pairs: see `Assigned.filed`."""
         known = IntMap(len(self.keys.arrays.keys))
         known.put(*_entries(self.keys))
         keys, shards = _plain(filed[:, 0], np.int64), _plain(filed[:, 1], np.int32)
-        codes = self.placements.get(keys)  # of words in several shards: there, messages must know them all
+        codes = self.placements.get(keys)  # keywords in several shards: a message needs the code of all of them
         known.put(keys, np.where(codes > self.n_shards, codes, shards))
         maps = {"frequencies": self.frequencies, "placements": self.placements, "keys": known}
         return Router(self.areas, self._dialect, maps)
@@ -209,8 +192,8 @@ class Router:
     def save(self, path: str | os.PathLike[str]) -> None:
         arrays = {f"areas.{name}": array for name, array in self.areas._asdict().items()}
         for name in _MAPS:
-            held: IntMap = getattr(self, name)
-            arrays |= {f"{name}.{part}": array for part, array in held.arrays._asdict().items()}
+            entries: IntMap = getattr(self, name)
+            arrays |= {f"{name}.{part}": array for part, array in entries.arrays._asdict().items()}
         write_bundle(path, FORMAT, arrays, {"space": self.space.header(), "analyser": self.analyser.header()})
 
     @classmethod
@@ -220,18 +203,18 @@ class Router:
         maps = {
             name: IntMap.from_arrays(IntMapArrays(arrays[f"{name}.keys"], arrays[f"{name}.values"])) for name in _MAPS
         }
-        dialect = Dialect(_analyser(header["analyser"]), Space.from_header(header["space"]), "skip")
+        dialect = Dialect(Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip")
         return cls(areas, dialect, maps)
 
 
-class _NoWords(Analyser):
-    """Cuts no text: for routers that go by place alone."""
+class _NoTokens(Analyser):
+    """Finds no tokens in any text: for routers that route by place alone."""
 
     def tokens_batch(self, texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
         return pa.nulls(len(texts), pa.list_(pa.string()))
 
 
-_NO_WORDS = _NoWords()
+_NO_TOKENS = _NoTokens()
 
 
 def hashes_of(tokens: pa.Array) -> np.ndarray:
@@ -247,13 +230,14 @@ def hashes_of_terms(vocabulary: Vocabulary) -> np.ndarray:
     return hashes_of(vocabulary.tokens(np.arange(len(vocabulary))))
 
 
-def _entries(held: IntMap) -> tuple[np.ndarray, np.ndarray]:
-    used = held.arrays.values >= 0
-    return held.arrays.keys[used], held.arrays.values[used]
+def _entries(table: IntMap) -> tuple[np.ndarray, np.ndarray]:
+    """The (keys, values) in use."""
+    used = table.arrays.values >= 0
+    return table.arrays.keys[used], table.arrays.values[used]
 
 
 def _positions(n_rows: int, rejects: pa.Table, ids: np.ndarray, owner_ids: np.ndarray) -> np.ndarray:
-    """The table's row of each owner: `ids` are those of the rows that were not rejected, in order."""
+    """The table's row of each owner. `ids` are the ids of the rows that were not rejected, in their order."""
     is_good = np.ones(n_rows, bool)
     is_good[rejects["row"].to_numpy()] = False
     order = np.argsort(ids, kind="stable")
@@ -261,7 +245,7 @@ def _positions(n_rows: int, rejects: pa.Table, ids: np.ndarray, owner_ids: np.nd
 
 
 def distinct_keys(triples: np.ndarray) -> np.ndarray:
-    """int64[k,2]: (key, shard), each key once: a key has one shard."""
+    """int64[k,2]: the distinct (key, shard) pairs; a key has one shard."""
     filed = triples[triples[:, 2] != NO_KEY]
     first = np.unique(filed[:, 2], return_index=True)[1]
     return np.ascontiguousarray(filed[first][:, (2, 1)])
@@ -273,18 +257,14 @@ def _triples(rows: np.ndarray, shards: np.ndarray | int, keys: np.ndarray | np.i
     return made
 
 
-def _in_order(rows: np.ndarray, shards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sorted by (row, shard), no pair twice: a subscription's clauses and boxes may share shards."""
+def _distinct_pairs(rows: np.ndarray, shards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct pairs sorted by (row, shard): clauses and boxes of one subscription may share shards."""
     base = int(shards.max(initial=0)) + 1
     pairs = distinct(rows * base + shards)
     return pairs // base, (pairs % base).astype(np.int32)
 
 
 def _plain(array: np.ndarray, dtype: type) -> np.ndarray:
-    """Contiguous, of one type and writable, so that a kernel is compiled once."""
+    """The array contiguous, of one type and writable, so that a kernel is compiled only once."""
     plain: np.ndarray = np.ascontiguousarray(array, dtype)
     return plain if plain.flags.writeable else plain.copy()
-
-
-def _analyser(header: dict[str, Any]) -> Analyser:
-    return Analyser.from_header(header)

@@ -1,4 +1,4 @@
-"""Which shards messages visit: those of their places, and those where one of their words is a key."""
+"""Which shards messages visit: the shards of their places, and the shards where one of their tokens is a key."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 
 from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
-from nearcast.sharding.routing.areas import EVERYWHERE_AREA, leaves_of, mixed
-from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, filed_word, span_of
+from nearcast.sharding.routing.areas import EVERYWHERE_AREA, leaves_of, mix_hash
+from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, filed_keyword, span_of
 
 
 class Messages(NamedTuple):
-    """What the router asks of messages."""
+    """The columns of messages that the router reads."""
 
     ids: np.ndarray  # int64[n]
     boxes: np.ndarray  # float64[n,4]
-    hashes: np.ndarray  # int64[...]  of all tokens; none where nothing goes by text
+    hashes: np.ndarray  # int64[...]  of all tokens; empty where nothing is routed by text
     starts: np.ndarray  # int64[n+1]
 
 
 @kernel
 def note_shard(shard, message, last_seen, out, n):
-    """Append (message, shard) unless the message has it; return the new n."""
+    """Append (message, shard) unless the message visits the shard already; return the new n."""
     if last_seen[shard] == message:
         return n
     last_seen[shard] = message
@@ -34,41 +34,42 @@ def note_shard(shard, message, last_seen, out, n):
 
 @kernel
 def note_keys(keys, messages, m, area, last_seen, out, n):
-    """Append the shards under which this message's tokens are keys in an area; return the new n."""
+    """Append the shards where this message's tokens are keys of an area; return the new n."""
     for k in range(messages.starts[m], messages.starts[m + 1]):
-        shard = find(keys, mixed(messages.hashes[k], area))
+        shard = find(keys, mix_hash(messages.hashes[k], area))
         if shard != ABSENT:
             n = note_shard(shard, m, last_seen, out, n)
     return n
 
 
 @kernel
-def note_words(keys, messages, m, last_seen, out, n):
-    """Append the shards where ranked rows are filed under this message's words; return the new n.
+def note_keywords(keys, messages, m, last_seen, out, n):
+    """Append the shards where ranked rows are filed under this message's keywords; return the new n.
 
-    Of shards that hold the same rows one is enough: one that is visited in any case, else one by the message's id.
+    Among shards that store the same rows, one is enough: one that is visited anyway, else one chosen by message id.
     """
     n_shards = len(last_seen)
     has_spans = False
     for k in range(messages.starts[m], messages.starts[m + 1]):
-        code = find(keys, filed_word(messages.hashes[k]))
+        code = find(keys, filed_keyword(messages.hashes[k]))
         if code >= n_shards:
             has_spans = True
         elif code != ABSENT:
             n = note_shard(code, m, last_seen, out, n)
     if has_spans:
         for k in range(messages.starts[m], messages.starts[m + 1]):
-            code = find(keys, filed_word(messages.hashes[k]))
+            code = find(keys, filed_keyword(messages.hashes[k]))
             if code >= n_shards:
-                choice = mixed(messages.ids[m], messages.hashes[k])
-                n = note_span(span_of(np.int64(code), n_shards), choice, m, last_seen, out, n)
+                choice = mix_hash(messages.ids[m], messages.hashes[k])
+                first, size = span_of(np.int64(code), n_shards)
+                n = note_span(first, size, choice, m, last_seen, out, n)
     return n
 
 
 @kernel
-def note_span(span, choice, message, last_seen, out, n):
+def note_span(first, size, choice, message, last_seen, out, n):
+    """Append the shards of one span that the message must visit; return the new n."""
     n_shards = len(last_seen)
-    first, size = span
     if size == SPREAD_OVER_ALL:
         for shard in range(n_shards):
             n = note_shard(shard, message, last_seen, out, n)
@@ -80,8 +81,8 @@ def note_span(span, choice, message, last_seen, out, n):
 
 
 @kernel
-def route_messages(areas, keys, by_words, messages):
-    """int64[k,2]: (message row, shard), rows ascending, no pair twice. `by_words`: ranked rows are filed by words."""
+def route_messages(areas, keys, by_keyword, messages):
+    """int64[k,2]: (message row, shard), rows ascending, no pair twice. `by_keyword`: ranked rows are filed so."""
     n_shards = areas.limits[1]
     stack = np.empty(len(areas.axes) + 1, np.int64)
     leaves = np.empty(len(areas.axes), np.int64)
@@ -97,10 +98,10 @@ def route_messages(areas, keys, by_words, messages):
         for k in range(leaves_of(areas, messages.boxes[m], stack, leaves)):
             leaf = leaves[k]
             first, stop = areas.part_starts[leaf], areas.part_starts[leaf + 1]
-            home = first + mixed(messages.ids[m], leaf) % (stop - first)
+            home = first + mix_hash(messages.ids[m], leaf) % (stop - first)
             n = note_shard(areas.part_shards[home], m, last_seen, out, n)
             if areas.is_divided[leaf]:
                 n = note_keys(keys, messages, m, leaf + 1, last_seen, out, n)
-        if by_words:
-            n = note_words(keys, messages, m, last_seen, out, n)
+        if by_keyword:
+            n = note_keywords(keys, messages, m, last_seen, out, n)
     return out[:n].copy()

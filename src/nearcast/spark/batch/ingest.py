@@ -1,7 +1,7 @@
-"""Raw files -> a clean table of the contract and a rejects table. Every record is in one of them: it is counted.
+"""Raw files -> a clean table and a rejects table. Every record is in one of them; the counts are checked.
 
-Records are read where they lie by the workers themselves, in parts; only ids are shuffled, to find those that occur
-twice. The first record of an id in the order of the files stands, as in the library.
+Workers read the raw files themselves, in parts. Only ids are shuffled, to find duplicates. The first record of an id in
+the order of the files is kept, as in a single table.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
-from nearcast.ingest.clean import Rules, clean_schema
-from nearcast.ingest.folders import NewFolder
-from nearcast.ingest.mapping import Kind, resolved
-from nearcast.ingest.part import Job, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.csv_records import TextFormat
+from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
+from nearcast.ingest.output_folder import NewFolder
+from nearcast.ingest.readers import column_names_of
 from nearcast.ingest.row_groups import parquet_files
 from nearcast.ingest.sources import Part, Source, find_sources
-from nearcast.spark.batch.ingest_plan import Writing, check_mapping, names_seen, plan_parts
-from nearcast.spark.batch.repeated_ids import repeat_reason, take_out_repeats
+from nearcast.ingest.validate import IngestRules, table_schema
+from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
+from nearcast.spark.batch.ingest_parts import cut_into_parts
 from nearcast.text.analyser import Analyser
 
 if TYPE_CHECKING:
@@ -37,9 +39,9 @@ COUNTS = "_counts.json"
 
 @dataclass(frozen=True)
 class IngestOptions:
-    """How raw files are read. `format` and `delimiter` are taken from a file's ending unless they are told;
-    `header` names the columns of CSV files without a line of names; `make_ids` numbers the records instead of
-    reading ids: (number of the file << 40) + line.
+    """How raw files are read. By default `format` and `delimiter` follow from the ending of a file. `header` names the
+    columns of CSV files without a header line. `make_ids` numbers the records instead of reading ids: (number of the
+    file << 40) + line.
     """
 
     format: str | None = None
@@ -51,8 +53,12 @@ class IngestOptions:
     space: Sequence[float] | None = None
     part_bytes: int = 1 << 26
 
+    @property
+    def text_format(self) -> TextFormat:
+        return TextFormat(self.delimiter, self.encoding, self.header)
 
-_AS_IT_COMES = IngestOptions()
+
+_DEFAULTS = IngestOptions()
 
 
 def ingest(
@@ -63,20 +69,20 @@ def ingest(
     out: str,
     rejects: str,
     *,
-    options: IngestOptions = _AS_IT_COMES,
+    options: IngestOptions = _DEFAULTS,
 ) -> dict[str, Any]:
-    """Fill the folders `out` and `rejects` (what they held is replaced) and return the counts, which are also left
-    in `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
+    """Fill the folders `out` and `rejects`, replacing their content, and return the counts, which are also in
+    `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
     """
-    found, rules = _understood(sources, kind, mapping, options)
+    found, rules = _read_arguments(sources, kind, mapping, options)
     _check_apart(out, rejects)
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
-        job = Job(rules, options.delimiter, options.encoding, options.header, options.make_ids, *folders)
-        parts = plan_parts(session, found, _writing(options), options.part_bytes)
+        job = IngestJob(rules, options.text_format, options.make_ids, *folders)
+        parts = cut_into_parts(session, found, options.delimiter, options.part_bytes)
         summary = _summary(_run(session, parts, job), found, rules)
         if not options.make_ids:
-            _count_repeats(summary, take_out_repeats(session, job, [source.path for source in found]))
+            _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
         write_whole(clean.path / COUNTS, json.dumps(summary, indent=1, ensure_ascii=False).encode())
         bad.publish()
@@ -84,29 +90,29 @@ def ingest(
     return summary
 
 
-def _understood(
+def _read_arguments(
     sources: Sequence[str], kind: Kind, mapping: Mapping[str, str], options: IngestOptions
-) -> tuple[list[Source], Rules]:
-    """What is asked for, checked before anything is started."""
+) -> tuple[list[Source], IngestRules]:
+    """(the raw files, the rules): the arguments, checked before Spark runs anything."""
     _check_encoding(options.encoding)
     Space.of(options.space)
     found = find_sources(sources, options.format)
-    there = names_seen(found, _writing(options))
-    check_mapping(mapping, found, there)
-    columns = resolved(kind, mapping, there, options.make_ids)
+    there = column_names_of(found, options.text_format)
+    check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))
+    columns = resolve_columns(kind, mapping, there, options.make_ids)
     space = None if options.space is None else tuple(float(bound) for bound in options.space)
-    return found, Rules(columns, options.analyser.header(), space)
+    return found, IngestRules(columns, options.analyser.header(), space)
 
 
 def _check_apart(out: str, rejects: str) -> None:
-    """Each folder is replaced as a whole: one within the other would go with it."""
+    """Refuse folders within each other: each is replaced as a whole."""
     places = [Path(os.path.abspath(place)) for place in (out, rejects)]
     if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
         raise InvalidInput(f"{out} and {rejects}: neither folder may lie within the other")
 
 
 def _check_encoding(encoding: str) -> None:
-    """Lines are found before they are decoded: a line end must be the byte that it is in ASCII."""
+    """Refuse encodings in which a line end is not the byte of ASCII: lines are cut before they are decoded."""
     try:
         if "\n".encode(encoding) == b"\n":
             return
@@ -115,18 +121,14 @@ def _check_encoding(encoding: str) -> None:
     raise InvalidInput(f"files in {encoding} cannot be cut into lines; convert them to UTF-8")
 
 
-def _writing(options: IngestOptions) -> Writing:
-    return Writing(options.delimiter, options.encoding, options.header)
-
-
-def _run(session: SparkSession, parts: list[Part], job: Job) -> list[PartCounts]:
+def _run(session: SparkSession, parts: list[Part], job: IngestJob) -> list[PartCounts]:
     def work(part: Part) -> PartCounts:
         return ingest_part(part, job)
 
     return session.sparkContext.parallelize(parts, len(parts)).map(work).collect()
 
 
-def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dict[str, Any]:
+def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) -> dict[str, Any]:
     reasons: Counter[str] = Counter()
     for part in counts:
         reasons.update(part.by_reason)
@@ -140,7 +142,7 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dic
         "bytes": sum(source.size for source in found),
         "parts": len(counts),
         "mapping": {target: "+".join(names) for target, names in rules.columns.sources.items()},
-        "columns": clean_schema(rules.columns).names,
+        "columns": table_schema(rules.columns).names,
         "analyser": rules.analyser,
         "space": rules.space,
     }
@@ -149,19 +151,19 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: Rules) -> dic
 def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
     if n_repeated:
         reasons = Counter(summary["by_reason"])
-        reasons[reason_kind("id", repeat_reason(0))] += n_repeated
+        reasons[reason_kind("id", duplicate_id_reason(0))] += n_repeated
         summary["by_reason"] = dict(reasons.most_common())
         summary["accepted"] -= n_repeated
         summary["rejected"] += n_repeated
 
 
-def _reconcile(summary: dict[str, Any], job: Job) -> None:
-    """The reader's count against the rows that are in the files, by their own footers."""
+def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
+    """Compare the counts of the readers with the numbers of rows in the footers of the files."""
     accepted, rejected = (_rows_in(folder) for folder in (job.accepted, job.rejects))
-    told = (summary["read"], summary["accepted"], summary["rejected"])
-    if told != (accepted + rejected, accepted, rejected):
+    counted = (summary["read"], summary["accepted"], summary["rejected"])
+    if counted != (accepted + rejected, accepted, rejected):
         raise NearcastError(
-            f"the counts do not reconcile: {told[0]} read, {told[1]} accepted and {told[2]} rejected by count, "
+            f"the counts do not reconcile: {counted[0]} read, {counted[1]} accepted, {counted[2]} rejected by count, "
             f"{accepted} and {rejected} in the files; nothing was published"
         )
 
@@ -171,6 +173,6 @@ def _rows_in(folder: str) -> int:
 
 
 def read_counts(table: str) -> dict[str, Any] | None:
-    """What the ingest left beside a table, or None where the table was not made by it."""
+    """The counts of the ingest that wrote a table, or None if no ingest wrote it."""
     file = Path(table) / COUNTS
     return json.loads(file.read_bytes()) if file.is_file() else None

@@ -1,117 +1,80 @@
-"""What the tasks of batch matching do."""
+"""The tasks of batch matching: what workers run."""
 
 from __future__ import annotations
 
-import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from nearcast.sharding.sharded_index import Sharded
-from nearcast.sharding.worker import id_order, match_all, match_parts, route_table
-from nearcast.spark.batch.arrow_payload import Parcel, as_bytes, shipped, unpacked
-from nearcast.spark.batch.duplicate_ids import Part, Source, numbered
+from nearcast.ingest.broker_values import as_arrow_stream
+from nearcast.ingest.parquet_writers import UniqueParquetFile
+from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
+from nearcast.sharding.sharded_index import ShardedIndex
+from nearcast.spark.batch.duplicate_ids import Source, TablePart
+from nearcast.spark.runtime.arrow_payload import NO_SHARD, ArrowPayload, join_tables
 from nearcast.tables import REJECTS_SCHEMA
 
-TOLD_SCHEMA = "file string, messages long, visits long, pairs long, rejected long, rejects binary"
-_TOLD_ARROW = pa.schema(
-    [
-        ("file", pa.string()),
-        ("messages", pa.int64()),
-        ("visits", pa.int64()),
-        ("pairs", pa.int64()),
-        ("rejected", pa.int64()),
-        ("rejects", pa.binary()),
-    ]
-)
-_NO_SHARD = -1
+_COUNTS = ("messages", "visits", "pairs", "rejected")
+REPORT_SCHEMA = pa.schema([("file", pa.string()), *((name, pa.int64()) for name in _COUNTS), ("rejects", pa.binary())])
 
 
 class MatchJob(NamedTuple):
-    """All that a task must know."""
+    """What every task must know. Small: it travels to workers with each task."""
 
-    sharded: Sharded
+    sharded: ShardedIndex
     source: Source  # of messages
-    attempts: str  # the folder for files that the driver has not yet heard of
-    salts: int  # partitions of each shard
+    attempts: str  # the folder for files that are not committed yet
+    salts: int  # partitions per shard
 
     @property
     def n_partitions(self) -> int:
-        """The last one is of bad rows and counts."""
+        """The partitions of all shards, and a last one for rejects and counts."""
         return self.sharded.n_shards * self.salts + 1
 
 
-def match_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Replicated: read messages, match them against all shards."""
-    for task in _task_numbers(batches):
-        part = _in_id_order(job.source.read(task))
-        matched = match_all(job.sharded, part.table)
-        file, pairs = _written(job, matched.parts)
-        yield _told(file, (matched.n_messages, matched.n_visits, pairs), _all_rejects(part, matched.rejects))
+def match_pieces(job: MatchJob, task: int) -> Iterator[list[Any]]:
+    """Replicated layout: read messages and match them against all shards."""
+    part = _in_id_order(job.source.read(task))
+    matched = match_all_in_parts(job.sharded, part.table)
+    file, n_pairs = _write_matches(job, matched.parts)
+    yield _report(file, (matched.n_messages, matched.n_visits, n_pairs), part.all_rejects(matched.rejects))
 
 
-def route_pieces(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sharded, before the shuffle: read messages, send them to the shards that they visit."""
-    for task in _task_numbers(batches):
-        part = job.source.read(task)
-        routed, rejects = route_table(job.sharded, part.table)
-        parcels = [Parcel(shard * job.salts + task % job.salts, shard, table) for shard, table in routed.items()]
-        n_good = str(part.table.num_rows - len(rejects)).encode()
-        bad = Parcel(job.n_partitions - 1, _NO_SHARD, _all_rejects(part, rejects), n_good)
-        yield from shipped([*parcels, bad])
+def route_pieces(job: MatchJob, task: int) -> Iterator[ArrowPayload]:
+    """Sharded layout, before the shuffle: read messages and send them to the shards that they visit."""
+    part = job.source.read(task)
+    routed, rejects = route_table(job.sharded, part.table)
+    for shard, table in routed.items():
+        yield ArrowPayload(shard * job.salts + task % job.salts, shard, table)
+    n_good = str(part.table.num_rows - len(rejects)).encode()
+    yield ArrowPayload(job.n_partitions - 1, NO_SHARD, part.all_rejects(rejects), n_good)
 
 
-def match_shards(job: MatchJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Sharded, after the shuffle: match what came for each shard, which is one unless Spark put partitions together."""
-    of_shard: defaultdict[int, list[Parcel]] = defaultdict(list)
-    for parcel in unpacked(batches):
-        of_shard[parcel.shard].append(parcel)
-    for parcel in of_shard.pop(_NO_SHARD, []):
-        yield _told("", (int(parcel.note or b"0"), 0, 0), parcel.table)
-    for shard, parcels in sorted(of_shard.items()):
-        table = pa.concat_tables([parcel.table for parcel in parcels], promote_options="permissive")
-        file, pairs = _written(job, match_parts(job.sharded, shard, table))
-        yield _told(file, (0, table.num_rows, pairs), REJECTS_SCHEMA.empty_table())
+def match_shards(job: MatchJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
+    """Sharded layout, after the shuffle: match the messages of a shard; report the rejects and counts."""
+    if shard == NO_SHARD:
+        for payload in payloads:
+            yield _report(None, (int(payload.note or b"0"), 0, 0), payload.table)
+        return
+    table = join_tables(payloads)
+    file, n_pairs = _write_matches(job, match_one_in_parts(job.sharded, shard, table))
+    yield _report(file, (0, table.num_rows, n_pairs), REJECTS_SCHEMA.empty_table())
 
 
-def _task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
-    for batch in batches:
-        yield from batch.column("id").to_pylist()
-
-
-def _in_id_order(part: Part) -> Part:
-    """Here, so that it is known which rows of the table the rejects of matching are."""
+def _in_id_order(part: TablePart) -> TablePart:
+    """The part sorted by id before it is matched, so that rejects of matching keep their row numbers."""
     order = id_order(part.table)
-    return part if order is None else Part(part.table.take(pa.array(order)), part.rows[order], part.rejects)
+    return part if order is None else TablePart(part.table.take(pa.array(order)), part.rows[order], part.rejects)
 
 
-def _all_rejects(part: Part, rejects: pa.Table) -> pa.Table:
-    return pa.concat_tables([part.rejects, numbered(rejects, part.rows)])
-
-
-def _written(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str, int]:
+def _write_matches(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str | None, int]:
     """(the name of a new file with these matches, how many there are); no file where there are none."""
-    name = f"{uuid.uuid4().hex}.parquet"
-    pairs = 0
-    writer = None
+    file = UniqueParquetFile(job.attempts, "part", job.sharded.matches_schema)
     for part in parts:
-        if not part.num_rows:
-            continue
-        if writer is None:
-            writer = pq.ParquetWriter(Path(job.attempts) / name, job.sharded.matches_schema, compression="zstd")
-        writer.write_table(part)
-        pairs += part.num_rows
-    if writer is None:
-        return "", 0
-    writer.close()
-    return name, pairs
+        file.write(part)
+    return file.finish(), file.n_rows
 
 
-def _told(file: str, counts: tuple[int, int, int], rejects: pa.Table) -> pa.RecordBatch:
-    row = [file, *counts, len(rejects), as_bytes(rejects)]
-    columns = [pa.array([value], field.type) for value, field in zip(row, _TOLD_ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=_TOLD_ARROW)
+def _report(file: str | None, counts: tuple[int, int, int], rejects: pa.Table) -> list[Any]:
+    return [file, *counts, len(rejects), as_arrow_stream(rejects)]

@@ -1,6 +1,6 @@
-"""What is in a messages table: words, places, lengths and times, as counts that fit a page.
+"""Statistics of a messages table: words, places, lengths and times, as counts that fit a page.
 
-Each task counts its messages into small arrays; the driver adds these up. Only the tokens' frequencies are shuffled.
+Each task counts its messages into small arrays, which the driver adds up. Only token frequencies are shuffled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.ingest.folders import spark_path
 from nearcast.ingest.row_groups import Piece
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.batch.vocabulary import (
@@ -26,6 +25,7 @@ from nearcast.spark.batch.vocabulary import (
     read_columns,
     shares_of,
 )
+from nearcast.spark.runtime.session import spark_path
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
 from nearcast.text.analyser import Analyser
@@ -42,7 +42,7 @@ _ZIPF_POINTS = 200
 
 
 class Extent(NamedTuple):
-    """The box around all places, and the first and last day (days since 1970; none without times)."""
+    """The box around all places, and the first and last day (days since 1970; None without times)."""
 
     xmin: float
     ymin: float
@@ -53,7 +53,7 @@ class Extent(NamedTuple):
 
     @property
     def days_each(self) -> int:
-        """Days of a bin, so that there are at most MOST_BINS."""
+        """Days per bin, so that there are at most MOST_BINS bins."""
         if self.first_day is None or self.last_day is None:
             return 1
         return -(-(self.last_day - self.first_day + 1) // MOST_BINS)
@@ -74,7 +74,7 @@ class Counted(NamedTuple):
     density: np.ndarray  # int64[cells in y, cells in x]
     tokens: np.ndarray  # int64[MOST_TOKENS + 1]  messages by their number of tokens
     characters: np.ndarray  # int64[32]  messages by the bits of their text's length
-    days: np.ndarray  # int64[...]  messages by day, or by some days where they are many
+    days: np.ndarray  # int64[...]  messages by day, or by several days
     hours: np.ndarray  # int64[24]
     n_occurrences: int
 
@@ -109,20 +109,20 @@ def statistics(session: SparkSession, messages: str, *, vocabulary: str | None =
 
 
 def _extent(session: SparkSession, messages: str, names: Sequence[str]) -> Extent:
-    """By Spark's own scan, which answers from the files' footers where it can."""
+    """The extent, by Spark's scan, which reads only the footers of the files where it can."""
     from pyspark.sql import functions as sql
 
     low, high = (("xmin", "ymin"), ("xmax", "ymax")) if "xmin" in names else (("x", "y"), ("x", "y"))
-    asked = [sql.min(name) for name in low] + [sql.max(name) for name in high]
+    extremes = [sql.min(name) for name in low] + [sql.max(name) for name in high]
     if "time" in names:
-        asked += [sql.min(sql.unix_micros("time")), sql.max(sql.unix_micros("time"))]
-    row = [*session.read.parquet(spark_path(messages)).agg(*asked).collect()[0], None, None]
+        extremes += [sql.min(sql.unix_micros("time")), sql.max(sql.unix_micros("time"))]
+    row = [*session.read.parquet(spark_path(messages)).agg(*extremes).collect()[0], None, None]
     days = [None if value is None else value // _DAY for value in row[4:6]]
     return Extent(*row[:4], *days)
 
 
 def count_messages(pieces: Sequence[Piece], extent: Extent, analyser: dict[str, Any]) -> Counted:
-    """What one task counts."""
+    """The counts of one task."""
     of_text = Analyser.from_header(analyser)
     wanted = ("tokens", "text", "x", "y", *BOX_COLUMNS, "time")
     parts = [_count(table, extent, of_text) for table in read_columns(pieces, wanted)]
@@ -144,7 +144,7 @@ def _count(table: pa.Table, extent: Extent, analyser: Analyser) -> Counted:
 
 
 def _density(table: pa.Table, extent: Extent) -> np.ndarray:
-    """Messages by cell; a range counts where its middle is."""
+    """int64[cells in y, cells in x]: messages by cell; a range counts at its centre."""
     nx, ny = extent.shape
     xs = _binned(_middle(table, "x"), extent.xmin, extent.xmax, nx)
     ys = _binned(_middle(table, "y"), extent.ymin, extent.ymax, ny)
@@ -164,7 +164,7 @@ def _binned(values: np.ndarray, low: float, high: float, n_bins: int) -> np.ndar
 
 
 def _characters(table: pa.Table) -> np.ndarray:
-    """A text of 2**(k-1) .. 2**k - 1 characters counts under k, an empty one under 0."""
+    """int64[32]: texts by length; element k counts lengths from 2**(k-1) to 2**k - 1, element 0 empty texts."""
     if "text" not in table.column_names:
         return np.zeros(32, np.int64)
     lengths = pc.fill_null(pc.utf8_length(table["text"]), 0).to_numpy()

@@ -1,8 +1,7 @@
-"""Document frequencies over a messages table -> the library's own vocabulary file.
+"""Document frequencies of a messages table -> a vocabulary file.
 
-Each task counts its messages with the library's vocabulary; Spark adds up what the tasks found. Terms are numbered
-by frequency, the most frequent first, and by token where that is equal: the same messages give the same file,
-however they are divided.
+Each task counts its own messages; Spark adds up the counts. Terms are numbered by descending frequency, and by token
+where frequencies are equal, so the same messages give the same file however they are divided.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _FREQUENCIES = pa.schema([("token", pa.string()), ("frequency", pa.int64())])
-_BATCH = 1 << 16  # tokens handed to Spark at a time
-_LEAST_ROWS = 1 << 16  # of a task: it costs 8 ms, so many messages 50
-_MOST_ROWS = 1 << 22  # of one reading
+_BATCH = 1 << 16  # tokens per batch for Spark
+_LEAST_ROWS = 1 << 16  # per task: they take 50 ms, the task itself costs 8 ms
+_MOST_ROWS = 1 << 22  # per piece
 
 
 class Frequencies(NamedTuple):
@@ -46,8 +45,8 @@ class Frequencies(NamedTuple):
 def build_vocabulary(
     session: SparkSession, messages: str, out: str, *, analyser: Analyser | None = None
 ) -> dict[str, Any]:
-    """Write the vocabulary of a messages table to the file `out`. Messages without tokens, but with text, go through
-    `analyser` (the one that the ingest noted, or the default one).
+    """Write the vocabulary of a messages table to the file `out`. Messages with text but without tokens go through
+    `analyser` (by default the one that the ingest recorded, else the default analyser).
     """
     found = count_tokens(session, messages, analyser)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +60,7 @@ def build_vocabulary(
 
 
 def count_tokens(session: SparkSession, messages: str, analyser: Analyser | None = None) -> Frequencies:
-    """One pass over the words; what is shuffled is the distinct tokens of each task."""
+    """Count tokens in one pass; only the distinct tokens of each task are shuffled."""
     names = columns_of(messages, ("tokens", "text"))
     noted = analyser or noted_analyser(messages)
     used = (noted or Analyser()).header()
@@ -82,7 +81,7 @@ def count_tokens(session: SparkSession, messages: str, analyser: Analyser | None
 
 
 def columns_of(table: str, one_of: Sequence[str]) -> list[str]:
-    """The names of a table's columns, one of which must be among those wanted."""
+    """The names of a table's columns; at least one of `one_of` must be among them."""
     nothing = empty_table(table)
     names = [] if nothing is None else list(nothing.column_names)
     if not {*one_of} & {*names}:
@@ -92,14 +91,14 @@ def columns_of(table: str, one_of: Sequence[str]) -> list[str]:
 
 
 def shares_of(session: SparkSession, table: str) -> tuple[list[list[Piece]], int]:
-    """(the row groups of a table, in about four tasks for each core; how many rows they have)."""
+    """(the pieces of a table in about four tasks per core, the number of rows)."""
     pieces = pieces_of(table, _MOST_ROWS)
     n_rows = sum(piece.n_rows for piece in pieces)
     return in_tasks(pieces, max(_LEAST_ROWS, n_rows // (4 * cores_of(session)))), n_rows
 
 
 def read_columns(pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of these pieces, with those of the columns that their files have."""
+    """The rows of these pieces, with the named columns that their files have."""
     for piece in pieces:
         with pq.ParquetFile(piece.file) as file:
             there = [name for name in names if name in file.schema_arrow.names]
@@ -107,13 +106,13 @@ def read_columns(pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[pa.T
 
 
 def noted_analyser(messages: str) -> Analyser | None:
-    """The analyser that made the tokens of a table, if the ingest made the table."""
+    """The analyser that the ingest recorded beside a table, or None."""
     counts = read_counts(messages)
     return Analyser.from_header(counts["analyser"]) if counts else None
 
 
 def counted(pieces: Sequence[Piece], analyser: dict[str, Any]) -> Iterator[pa.RecordBatch]:
-    """The distinct tokens of some messages, each with the number of messages that hold it."""
+    """The distinct tokens of some messages, each with the number of messages that contain it."""
     vocabulary = Vocabulary()
     of_text = Analyser.from_header(analyser)
     for table in read_columns(pieces, ("tokens", "text")):
@@ -129,13 +128,13 @@ def counted(pieces: Sequence[Piece], analyser: dict[str, Any]) -> Iterator[pa.Re
 
 
 def _without_text(table: pa.Table) -> pa.Table:
-    """Text is only worth reading where tokens are missing."""
+    """The table without its text if no tokens are missing: the text is then not needed."""
     has_all = "tokens" in table.column_names and not table["tokens"].null_count
     return table.select(["tokens"]) if has_all else table
 
 
 def as_vocabulary(found: Frequencies) -> Vocabulary:
-    """The library's vocabulary with these terms, in this order, and their counts."""
+    """A vocabulary with these terms, in this order, and their counts."""
     vocabulary = Vocabulary(found.analyser)
     for chunk in found.tokens.chunks:
         vocabulary.add(chunk)
@@ -144,7 +143,7 @@ def as_vocabulary(found: Frequencies) -> Vocabulary:
 
 
 def open_frequencies(path: str) -> Frequencies:
-    """What a vocabulary file tells, the most frequent first."""
+    """The frequencies of a vocabulary file, the most frequent token first."""
     vocabulary = Vocabulary.open(path)
     order = np.argsort(-vocabulary.frequencies, kind="stable")
     tokens = pa.chunked_array([vocabulary.tokens(part) for part in np.array_split(order, len(order) // _BATCH + 1)])

@@ -1,4 +1,4 @@
-"""Compile what only the pipeline has: routing, and merging what shards found."""
+"""Compiles the kernels that only the pipeline uses: routing, shard plans, and merging the results of shards."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _N = 60
 
 
 def is_installed() -> bool:
-    """Whether there is a Spark that these kernels could run on."""
+    """Whether PySpark is installed, without which nobody needs these kernels."""
     return find_spec("pyspark") is not None
 
 
 def warm_up_pipeline() -> None:
-    """A small index of each sort, built and matched in both layouts, in this process."""
+    """Build small indexes with and without ranked subscriptions, and match in both layouts, in this process."""
     session = cast("Any", OneProcess())
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: os.path.join(folder, name) for name in ("subscriptions", "messages", "index", "matches")}
@@ -40,7 +40,7 @@ def warm_up_pipeline() -> None:
 
 
 def _messages() -> pa.Table:
-    """Most at one spot, which is divided by text."""
+    """Messages, most of them at one spot, which is then divided by text."""
     x = np.where(np.arange(_N) % 4, 0.0, np.arange(_N))
     return pa.table({"id": np.arange(_N), "text": [f"w{k % 5} all" for k in range(_N)], "x": x, "y": x / 2})
 
@@ -49,7 +49,7 @@ def _subscriptions(ranked: bool) -> pa.Table:
     x = np.arange(_N) / 2.0
     boxes = {"xmin": -x, "ymin": -x, "xmax": x, "ymax": x}
     kinds = ["rank" if ranked and k % 2 else "match" for k in range(_N)]
-    asked = {"kind": kinds, "alpha": x / _N, "threshold": x / _N + 0.4}
+    rank_columns = {"kind": kinds, "alpha": x / _N, "threshold": x / _N + 0.4}
     return pa.table(
-        {"id": np.arange(_N), "tokens": [[f"w{k % 5}", "all"][: k % 3] for k in range(_N)], **boxes, **asked}
+        {"id": np.arange(_N), "tokens": [[f"w{k % 5}", "all"][: k % 3] for k in range(_N)], **boxes, **rank_columns}
     )

@@ -1,1 +1,4 @@
-"""The pipeline: steps from raw files to matches that are skipped while nothing changed."""
+"""A whole pipeline: stages.py defines its steps, steps.py skips those that are up to date.
+
+pipeline_file.py reads a pipeline from TOML; replay.py streams the messages of a batch and compares the matches.
+"""

@@ -1,4 +1,4 @@
-"""A pipeline from a TOML file. Paths in it are relative to the file."""
+"""Reads a pipeline from a TOML file. Paths are relative to the file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.pipeline.pipeline import Pipeline, Raw
+from nearcast.spark.pipeline.stages import Pipeline, Raw
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),
@@ -21,13 +21,13 @@ _KNOWN: dict[str, tuple[str, ...]] = {
 
 
 def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Pipeline:
-    """The pipeline of a file; `out` wins over the file's own."""
+    """The pipeline of a file; `out` overrides the output folder in the file."""
     file = Path(path)
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read as TOML: {error}") from None
-    reader = _Reader(file, told)
+    reader = _Reader(file, settings)
     target = Path(out) if out is not None else file.parent / reader.value("", "out", str, "pipeline-output")
     changes = reader.value("stream", "changes", str, None)
     weights = reader.value("build", "weights", str, None)
@@ -46,10 +46,10 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
 
 
 class _Reader:
-    """Values of the right type, or one line that says what is wrong where."""
+    """Gives values of the right type, or raises an error of one line that names the place."""
 
-    def __init__(self, file: Path, told: dict[str, Any]) -> None:
-        self._file, self._told = file, told
+    def __init__(self, file: Path, settings: dict[str, Any]) -> None:
+        self._file, self._settings = file, settings
         for part, known in _KNOWN.items():
             for name in self._part(part):
                 if name not in known:
@@ -57,7 +57,7 @@ class _Reader:
                     raise InvalidInput(f"{file}: unknown '{name}'{where}; there are {', '.join(known)}")
 
     def _part(self, part: str) -> dict[str, Any]:
-        found = self._told.get(part, {}) if part else self._told
+        found = self._settings.get(part, {}) if part else self._settings
         if not isinstance(found, dict):
             raise InvalidInput(f"{self._file}: '{part}' is a table, as in [{part}]")
         return found

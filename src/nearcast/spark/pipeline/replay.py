@@ -1,4 +1,4 @@
-"""The messages of a batch once more, as a stream of a few files; where no change came between, both must agree."""
+"""Replays the messages of a batch as a stream of a few files, and checks that both give the same matches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nearcast.errors import NearcastError
-from nearcast.spark.pipeline.pipeline import Pipeline, Stage
+from nearcast.spark.pipeline.stages import Pipeline, Stage
 from nearcast.spark.pipeline.steps import Step, files_of
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def replay_stage(pipeline: Pipeline) -> Stage:
-    """The stream of all files, with the pipeline's change log in effect from the middle on."""
+    """The stage that replays all files; the pipeline's change log takes effect in the middle."""
     inputs = [pipeline.path(name) for name in ("index", "messages", "matches")]
     inputs += [pipeline.changes] if pipeline.changes else []
     step = Step("stream", tuple(inputs), (pipeline.path("stream"),), {"files": pipeline.stream_files})
-    return Stage(step, lambda session: replayed(session, pipeline) | check_replay(session, pipeline))
+    return Stage(step, lambda session: replay(session, pipeline) | check_replay(session, pipeline))
 
 
-def replayed(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
-    """Half of the files, then the changes and the other half: so that it is known which messages met which state."""
+def replay(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
+    """Stream half of the files, then the changes and the other half, so that the state of each message is known."""
     from nearcast.spark.streaming.stream import run_stream
 
     folder = Path(pipeline.path("stream"))
@@ -34,30 +34,30 @@ def replayed(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
     changes.mkdir()
     files = _divided(session, pipeline, folder / "_divided")
     middle = len(files) - len(files) // 2
-    told = []
+    runs = []
     for part in (files[:middle], files[middle:]):
         for file in part:
             os.replace(file, incoming / file.name)
         paths = [str(folder / name) for name in ("incoming", "matches", "checkpoint")]
-        told.append(run_stream(session, pipeline.path("index"), *paths, changes=str(changes), once=True, max_files=1))
+        runs.append(run_stream(session, pipeline.path("index"), *paths, changes=str(changes), once=True, max_files=1))
         for change in files_of(pipeline.changes) if pipeline.changes else []:
             shutil.copy(change, changes)
     shutil.rmtree(folder / "_divided")
     first = session.read.parquet(*(str(incoming / file.name) for file in files[middle:])).agg({"id": "min"})
-    return _together(told) | {"first_message_after_changes": first.first()[0] if len(files) > 1 else None}
+    return _together(runs) | {"first_message_after_changes": first.first()[0] if len(files) > 1 else None}
 
 
 def _divided(session: SparkSession, pipeline: Pipeline, folder: Path) -> list[Path]:
-    """The clean messages in so many files, by id."""
+    """The clean messages in `stream_files` files, by id."""
     messages = session.read.parquet(pipeline.path("messages"))
     messages.repartitionByRange(pipeline.stream_files, "id").write.parquet(str(folder))
     return sorted(folder.glob("part-*.parquet"))
 
 
-def _together(told: list[dict[str, Any]]) -> dict[str, Any]:
-    """Counts of all runs added up."""
+def _together(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of all runs added up."""
     whole: dict[str, Any] = {}
-    for each in told:
+    for each in runs:
         for name, value in each.items():
             is_count = isinstance(value, int | float) and not isinstance(value, bool)
             whole[name] = whole.get(name, 0) + value if is_count else value
@@ -65,9 +65,9 @@ def _together(told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def check_replay(session: SparkSession, pipeline: Pipeline) -> dict[str, Any]:
-    """Batch and stream, pair by pair and with their scores, but for the subscriptions that the change log names."""
+    """Compare batch and stream by pairs and scores, without the subscriptions that the change log names."""
     batch = session.read.parquet(pipeline.path("matches"))
-    columns = batch.columns  # the stream has scores in any case
+    columns = batch.columns  # the stream always has scores
     stream = session.read.parquet(pipeline.path("stream", "matches")).select(columns)
     changed = _changed_ids(pipeline)
     if changed:

@@ -1,9 +1,9 @@
-"""Steps that are not done again: beside its output a finished step leaves what it was made from, and what it told.
+"""Steps that are skipped when nothing changed: a finished step records its inputs and its result beside its output.
 
     OUT                  a file or a folder
     .OUT.step.json       format, inputs (path, bytes, time of each file), options, output, result
 
-A step is up to date when its record names the same inputs and options, and its output is as the step left it.
+A step is up to date if its record names the same inputs and options, and its output is unchanged since.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ _MAGIC = "*?["
 
 
 class Step(NamedTuple):
-    """What a step reads, writes, and is told."""
+    """The inputs, outputs and options of a step."""
 
     name: str
     inputs: tuple[str, ...]  # files, folders, globs
-    outputs: tuple[str, ...]  # the record lies beside the first
-    options: Mapping[str, Any]  # all else that decides the output, as JSON holds it
+    outputs: tuple[str, ...]  # the record is beside the first
+    options: Mapping[str, Any]  # everything else that determines the output, as JSON values
 
 
 class Done(NamedTuple):
+    """The result of a step."""
+
     result: dict[str, Any]
-    was_done: bool  # before: nothing was run
+    was_done: bool  # it was up to date: nothing was run
 
 
 def run_step(step: Step, work: Callable[[], dict[str, Any]], force: bool = False) -> Done:
-    """The result of `work`, or, where inputs, options and output are as they were, what it told the last time."""
+    """The result of `work`, or its last result if inputs, options and output are unchanged."""
     require_inputs(step.inputs)
     record = record_of(step.outputs[0])
     made_from = _made_from(step)
@@ -47,27 +49,27 @@ def run_step(step: Step, work: Callable[[], dict[str, Any]], force: bool = False
         if earlier is not None and earlier["from"] == made_from and earlier["output"] == _listing(step.outputs):
             return Done(earlier["result"], True)
     record.unlink(missing_ok=True)  # a step that fails must not look done
-    result = json.loads(json.dumps(work(), default=str))  # as it will be read back
-    told = {"format": FORMAT, "from": made_from, "output": _listing(step.outputs), "result": result}
-    write_whole(record, json.dumps(told, indent=1).encode())
+    result = _as_json(work())  # the same values as when it is read back
+    content = {"format": FORMAT, "from": made_from, "output": _listing(step.outputs), "result": result}
+    write_whole(record, json.dumps(content, indent=1).encode())
     return Done(result, False)
 
 
 def record_of(output: str | os.PathLike[str]) -> Path:
-    """Hidden, so that neither Spark nor Arrow takes it for a table."""
+    """The record of an output. It is hidden, so that neither Spark nor Arrow takes it for data."""
     path = Path(output)
     return path.parent / f".{path.name}.step.json"
 
 
 def require_inputs(inputs: Iterable[str]) -> None:
-    """Said before Spark starts, which takes seconds."""
+    """Refuse missing inputs before Spark starts, which takes seconds."""
     for each in inputs:
         if not files_of(each) and not Path(each).is_dir():
             raise InvalidInput(f"{each}: no such file" + (" matches" if _is_glob(each) else " or folder"))
 
 
 def files_of(path: str) -> list[str]:
-    """The files that a path, a folder or a glob stands for, sorted; hidden ones are none."""
+    """The files of a path, a folder or a pattern, sorted, without hidden files."""
     found = sorted(glob.glob(path, recursive=True)) if _is_glob(path) and not os.path.exists(path) else [path]
     files: list[str] = []
     for each in found:
@@ -87,13 +89,17 @@ def _is_seen(file: Path, below: str) -> bool:
 
 
 def _made_from(step: Step) -> dict[str, Any]:
-    made_from = {"step": step.name, "version": __version__, "inputs": _listing(step.inputs), "options": step.options}
-    whole: dict[str, Any] = json.loads(json.dumps(made_from, default=str))
-    return whole
+    inputs = _listing(step.inputs)
+    return _as_json({"step": step.name, "version": __version__, "inputs": inputs, "options": step.options})
+
+
+def _as_json(values: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return plain
 
 
 def _listing(paths: Iterable[str]) -> list[list[Any]]:
-    """Path, bytes and time of change of each file: enough to see that something was written there since."""
+    """[path, bytes, time of change] of each file: enough to see that a file was written since."""
     listed: list[list[Any]] = []
     for path in paths:
         for file in files_of(path):
@@ -104,7 +110,7 @@ def _listing(paths: Iterable[str]) -> list[list[Any]]:
 
 def _read(record: Path) -> dict[str, Any] | None:
     try:
-        told = json.loads(record.read_text(encoding="utf-8"))
+        content = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return told if isinstance(told, dict) and told.get("format") == FORMAT else None
+    return content if isinstance(content, dict) and content.get("format") == FORMAT else None

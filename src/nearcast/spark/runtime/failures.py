@@ -1,4 +1,4 @@
-"""What went wrong in Spark, in one line: its own texts are a Java stack round a Python traceback."""
+"""Spark's failures in one line: its own texts are Java stacks around Python tracebacks."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ _OURS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.\w+: (.+)")
 _PYTHON = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Input|Interrupt)): (.+)")
 _JAVA = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.+)")
 _SLOW_START = re.compile("Python worker (failed )?to connect back")
-_STARTS = 3
-_EMPTY = ("An error occurred while calling", "Traceback (most recent call last)", "JVM stacktrace")
+_ATTEMPTS = 3
+_NO_REASON = ("An error occurred while calling", "Traceback (most recent call last)", "JVM stacktrace")
 
 T = TypeVar("T")
 
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Failures of Spark, of Java and of the bridge between them become a NearcastError of one line; so do files that
-    Arrow cannot read.
-    """
+    """Turn failures of Spark, of Java and of Py4J into a NearcastError of one line, and unreadable files too."""
     try:
         yield
     except NearcastError:
@@ -33,17 +31,17 @@ def plain_failures() -> Iterator[None]:
     except pa.ArrowException as error:
         raise NearcastError(f"a file cannot be read: {error}") from error
     except Exception as error:
-        if not is_of_spark(error):
+        if not is_spark_error(error):
             raise
-        raise NearcastError(plain(error)) from error
+        raise NearcastError(failure_reason(error)) from error
 
 
-def is_of_spark(error: BaseException) -> bool:
+def is_spark_error(error: BaseException) -> bool:
     return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
 
 
-def plain(error: BaseException) -> str:
-    """The reason that our own code gave in a worker; else the innermost that a worker or Java gave."""
+def failure_reason(error: BaseException) -> str:
+    """The reason that our code gave in a worker, or else the innermost reason of a worker or of Java."""
     lines = [line.strip() for line in str(error).splitlines()]
     ours = [found[1] for line in lines if (found := _OURS.match(line))]
     if ours:
@@ -54,15 +52,17 @@ def plain(error: BaseException) -> str:
     java = [f"{found[1]}: {found[2]}" for line in lines if (found := _JAVA.match(line))]
     if java:
         return f"Spark failed: {java[-1]}"
-    first = next((line.lstrip(": ") for line in lines if line and not line.startswith(_EMPTY)), type(error).__name__)
+    first = next(
+        (line.lstrip(": ") for line in lines if line and not line.startswith(_NO_REASON)), type(error).__name__
+    )
     return f"Spark failed: {first}"
 
 
-def patiently(work: Callable[[], T]) -> T:
-    """What `work` returns; it is begun again where a Python worker was too slow to start. The one that asks a broker
-    for its offsets is no fork of the daemon's, and Spark gives it ten seconds, whatever the machine has to do.
+def retry_slow_start(work: Callable[[], T]) -> T:
+    """The result of `work`, which is repeated if a Python worker was too slow to start. The worker that reads the
+    offsets of a broker is not forked from the daemon, and Spark gives it ten seconds even on a busy machine.
     """
-    for _ in range(_STARTS - 1):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return work()
         except Exception as error:

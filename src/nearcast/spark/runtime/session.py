@@ -1,8 +1,9 @@
-"""The one place that starts Spark, or joins the session that runs."""
+"""The only place that starts Spark, or joins the running session."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nearcast.errors import MissingPart
 from nearcast.spark.runtime.gateway import start_java
 from nearcast.spark.runtime.java import find_java
-from nearcast.spark.runtime.shipped_package import package_as_zip
+from nearcast.spark.runtime.package_zip import package_as_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ LOCAL = "local[*]"
 
 
 def open_session(master: str | None = None, options: dict[str, Any] | None = None) -> SparkSession:
-    """The running session, or a new one on `master`. `options` are Spark's own, and win over ours."""
+    """The running session, or a new one on `master`. `options` are Spark settings, which override ours."""
     SparkSession = _spark_session_class()
     running = running_session()
     if running is not None:
@@ -28,7 +29,7 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
     _prepare_environment(master)
     package = None if is_local(master) else package_as_zip()
     settings = {"spark.master": master, "spark.app.name": "nearcast", **_settings(master)}
-    if package is not None:  # an executor unpacks it in the folder that it runs in, before it starts the daemon there
+    if package is not None:  # an executor unpacks it in its working folder before it starts the daemon
         settings["spark.executorEnv.PYTHONPATH"] = package[1]
     settings |= {name: str(value) for name, value in (options or {}).items()}
     builder = SparkSession.builder
@@ -45,19 +46,24 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
 
 
 def running_session() -> SparkSession | None:
-    """The session that this process has, if any: who did not start it must not stop it."""
+    """The session of this process, or None. Only the code that started a session may stop it."""
     session: SparkSession | None = _spark_session_class().getActiveSession()
     return session
 
 
 def is_local(master: str) -> bool:
-    """Whether all workers are processes that see this machine's Python: nothing must be shipped."""
+    """Whether all workers run on this machine with this Python, so that no package must be sent."""
     return master.startswith(("local[", "local-cluster[")) or master == "local"
 
 
 def cores_of(session: SparkSession) -> int:
-    """How many tasks run at once."""
+    """The number of tasks that run at once."""
     return max(1, int(session.sparkContext.defaultParallelism))
+
+
+def spark_path(path: str | os.PathLike[str]) -> str:
+    """A local path as Spark takes it: on the local file system whatever the default one is, with escaped patterns."""
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", os.path.abspath(path))
 
 
 def _spark_session_class() -> Any:
@@ -77,7 +83,7 @@ def _prepare_environment(master: str) -> None:
 
 
 def _settings(master: str) -> dict[str, str]:
-    """Arrow on, times in UTC, a daemon that has imported what workers need, and no noise."""
+    """Our settings: Arrow, times in UTC, the daemon for workers, and little output."""
     log = resources.files("nearcast.spark.runtime") / "log4j2.properties"
     java = f"-Dlog4j2.configurationFile=file:{log} {os.environ.get('NEARCAST_JAVA_OPTIONS', '')}".strip()
     return {
@@ -89,7 +95,7 @@ def _settings(master: str) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # a kernel call a batch: the call must not count
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # one kernel call per batch
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.python.worker.reuse": "true",
         "spark.python.daemon.module": "nearcast.spark.runtime.daemon",

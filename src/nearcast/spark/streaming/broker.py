@@ -1,7 +1,7 @@
-"""Where a stream's messages come from, and where its matches go beside files: brokers.
+"""Opens the sources of a stream's messages (files, Redis, Kafka) and the additional sinks of its matches.
 
-Redis Streams go through Spark's Python Data Source API (redis_source.py). Kafka goes through Spark's own connector,
-which has to be on the class path; it is passed through as it is and is not part of our tests.
+Redis Streams use Spark's Python Data Source API (redis_source.py). Kafka uses Spark's own connector, which must be on
+the class path; our tests do not cover it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.errors import InvalidInput, MissingPart
 from nearcast.sharding.live.changes import ENDINGS
-from nearcast.spark.runtime.failures import patiently
+from nearcast.spark.runtime.failures import retry_slow_start
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 Sink = Callable[["DataFrame", int], None]
 SOURCES = ("files", "redis", "kafka")
 SINKS = ("redis", "kafka")
-_BINARY_FILES = "path string, modificationTime timestamp, length long, content binary"  # Spark's own, and it insists
+# The only schema that Spark accepts for this format.
+_BINARY_FILES = "path string, modificationTime timestamp, length long, content binary"
 _KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
-def is_values(source: str) -> bool:
-    """Whether a source's rows are a broker's (entry, value), not paths of files."""
+def is_broker(source: str) -> bool:
+    """Whether the rows of a source are (entry, value) pairs of a broker; otherwise they are paths of files."""
     return source != "files"
 
 
 def open_source(session: SparkSession, source: str, messages: str, options: Mapping[str, str]) -> DataFrame:
-    """The streaming DataFrame: a column `path`, or `entry` and `value`."""
+    """A streaming DataFrame with the column `path`, or with `entry` and `value`."""
     if source == "files":
         return _files(session, messages, options)
     if source == "redis":
@@ -43,22 +44,22 @@ def open_source(session: SparkSession, source: str, messages: str, options: Mapp
 
 
 def _files(session: SparkSession, folder: str, options: Mapping[str, str]) -> DataFrame:
-    """Names only: a worker that reads the files itself takes 0.4 times as long as Java reading them for it, takes
-    any schema, and can reject a file that cannot be read.
+    """Only the paths: a worker that reads a file itself needs 0.4 of the time that it takes with Java, accepts any
+    schema, and can reject an unreadable file.
     """
     if not Path(folder).is_dir():
         raise InvalidInput(f"{folder} is no folder; a stream reads message files that are moved into one")
     ours = {
         "pathGlobFilter": f"*{{{','.join(ENDINGS)}}}",
         "recursiveFileLookup": "true",
-        "maxFileAge": "36500d",  # a file that is moved in with an old date counts all the same
+        "maxFileAge": "36500d",  # also files with an old date
     }
     reader = session.readStream.format("binaryFile").schema(_BINARY_FILES).options(**ours | dict(options))
     return reader.load(folder).select("path")
 
 
-def sink_of(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
-    """Code that takes the matches of a batch."""
+def open_sink(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
+    """A function that takes the matches of a batch, or None."""
     if sink is None or callable(sink):
         return sink
     if sink == "redis":
@@ -71,7 +72,7 @@ def sink_of(sink: str | Sink | None, options: Mapping[str, str]) -> Sink | None:
 def _to_redis(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:
     _redis(matches.sparkSession)
     writer = matches.write.format("redis-streams").mode("append")
-    patiently(writer.options(**dict(options) | {"batch": str(batch)}).save)
+    retry_slow_start(writer.options(**dict(options) | {"batch": str(batch)}).save)
 
 
 def _to_kafka(matches: DataFrame, batch: int, options: Mapping[str, str]) -> None:

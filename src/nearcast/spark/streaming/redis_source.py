@@ -1,19 +1,20 @@
 """Redis Streams for Spark: a source whose offsets are the streams' own ids, and a sink.
 
-Options of the source: `url` (redis://host:port/0, or unix://path), `keys` (one stream, or several by commas), `start`
-("0": from the beginning, "$": what comes after the first start, or an id), `field` (of an entry, with the value;
-"value"), `partitions` (tasks for each stream and batch; 1), `maxEntries` (of each stream in a batch; 100000).
-The source reads ranges of ids, so any batch can be read again as long as its entries are there: trim a stream no
-further than its reader is.
+Options of the source, with defaults: `url` (redis://host:port/0 or unix://path), `keys` (names of streams, separated
+by commas), `start` ("0": the beginning, "$": entries after the first start, or an id; "0"), `field` (the field of an
+entry with the value; "value"), `partitions` (tasks per stream and batch; 1), `maxEntries` (per stream and batch;
+100000). The source reads ranges of ids, so a batch can be read again as long as its entries exist: do not trim a stream
+beyond the position of its reader.
 
-Options of the sink: `url`, `key` ("matches"), `maxLength` (about; none), `batch`. An entry has the fields `pair`
-("message:subscription"), `message`, `subscription` and `batch`. After a crash a batch may be written twice; the field
-`pair` tells.
+Options of the sink: `url`, `key` ("matches"), `maxLength` (approximate; unlimited), `batch`. An entry has the fields
+`pair` ("message:subscription"), `message`, `subscription`, `batch` and, for ranked subscriptions, `score`. After a
+crash a batch may be written twice; receivers recognise repeats by `pair`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ _AT_ONCE = 1_000  # entries in one answer of the server; pairs in one request
 
 
 class RedisStreams(DataSource):
-    """Registered as `redis-streams`."""
+    """The data source that Spark knows as `redis-streams`."""
 
     @classmethod
     def name(cls) -> str:
@@ -85,14 +86,11 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._newest()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
-        """No further than the limit; streams that are new to the query begin at their beginning."""
+        """The end of the next batch, within the limit. A stream that is new to the query is read from its beginning."""
         most = None if isinstance(limit, ReadAllAvailable) else self._most
         target = self._target or self._newest()
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             return {key: _reach(server, key, start.get(key, "0-0"), target[key], most) for key in self._keys}
-        finally:
-            server.close()
 
     def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[Range]:
         n = int(self._options.get("partitions", "1"))
@@ -103,18 +101,12 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             yield from _read_range(server, partition, self._field.encode())
-        finally:
-            server.close()
 
     def _newest(self) -> dict[str, str]:
-        server = connect(self._url)
-        try:
+        with closing(connect(self._url)) as server:
             return {key: _last_id(server, key) for key in self._keys}
-        finally:
-            server.close()
 
 
 @dataclass
@@ -131,15 +123,12 @@ class RedisWriter(DataSourceArrowWriter):
         key = self._options.get("key", "matches")
         most = int(self._options["maxlength"]) if "maxlength" in self._options else None
         batch_number = self._options.get("batch", "")
-        server = connect(self._url)
         n_pairs = 0
-        try:
+        with closing(connect(self._url)) as server:
             for batch in iterator:
                 for start in range(0, batch.num_rows, _AT_ONCE):
                     _add(server, key, batch.slice(start, _AT_ONCE), batch_number, most)
                 n_pairs += batch.num_rows
-        finally:
-            server.close()
         return Written(n_pairs)
 
 
@@ -152,7 +141,7 @@ def connect(url: str) -> Any:
 
 
 def split(start: str, end: str, n: int) -> list[tuple[str, str]]:
-    """At most `n` ranges (after, up to) that together hold what lies after `start` up to `end`: ids are times."""
+    """At most `n` ranges (after, up to) that together cover the ids after `start` up to `end`. Ids are times."""
     if start == end:
         return []
     first, last = int(start.split("-")[0]), int(end.split("-")[0])
@@ -187,9 +176,9 @@ def _read_range(server: Any, wanted: Range, field: bytes) -> Iterator[pa.RecordB
 
 
 def _reach(server: Any, key: str, start: str, target: str, most: int | None) -> str:
-    """The id of the entry `most` after `start`, or the target where that comes first."""
+    """The id of the entry `most` entries after `start`, or the target if that comes first."""
     if _order(target) <= _order(start):
-        return start  # nothing new, or the stream was deleted and begun again: ids must not go back
+        return start  # no new entries, or the stream was deleted and restarted: offsets must not decrease
     left, after = most, start
     while left is not None:
         found = server.xrange(key, f"({after}", target, count=min(left, _AT_ONCE))

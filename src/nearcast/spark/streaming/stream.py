@@ -1,11 +1,11 @@
-"""Matching as a stream: messages come in, micro-batch by micro-batch; matches are written exactly once.
+"""Matching as a stream: messages arrive in micro-batches, and matches are written exactly once.
 
-Spark's Structured Streaming says which messages a micro-batch holds and remembers it in the checkpoint. What they are
-matched against is written down first (batch_plans.py), the matches appear all at once under the number of the batch
-(committed.py). Whatever is killed in between: the next run repeats the unfinished batch and comes to the same matches,
-or finds them there.
+Spark's Structured Streaming decides which messages a micro-batch holds and records them in the checkpoint. What they
+are matched against is recorded before the matching (sharding/live/checkpoint.py), and the matches appear in one step
+under the number of the batch (sharding/live/stream_output.py). If anything is killed in between, the next run repeats
+the unfinished batch with the same inputs, or finds its matches in place.
 
-Index, messages, matches and checkpoint lie on file systems that driver and workers see under the same paths.
+Index, messages, matches and checkpoint must be on file systems that driver and workers see under the same paths.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from typing import TYPE_CHECKING, Any
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.batch_inputs import PlanBook
-from nearcast.sharding.live.committed_table import Committed
-from nearcast.spark.runtime.failures import is_of_spark, patiently, plain_failures
-from nearcast.spark.streaming.broker import Sink, is_values, open_source, sink_of
+from nearcast.sharding.live.checkpoint import StreamCheckpoint
+from nearcast.sharding.live.stream_output import StreamOutput
+from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry_slow_start
+from nearcast.spark.streaming.broker import Sink, is_broker, open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
-from nearcast.spark.streaming.index_versions import Planner
-from nearcast.spark.streaming.task import PARTS_SQL, Job, deliver_files, deliver_values
+from nearcast.spark.streaming.input_chooser import InputChooser
+from nearcast.spark.streaming.task import REPORT_SQL, StreamJob, deliver_files, deliver_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 _ATTEMPTS = 3
-"""At a batch: with a local master Spark itself does not repeat a task whose worker was killed."""
-_LOOK_SECONDS = 0.2
+"""Of a batch: with a local master, Spark does not repeat a task whose worker was killed."""
+_POLL_SECONDS = 0.2
 _COUNTS = ("messages", "pairs", "rejected", "changes", "changes_rejected")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What `run_stream` takes beside its paths."""
+    """The options of `run_stream` beside its paths."""
 
-    once: bool = False  # stop when all that is there now is done
+    once: bool = False  # stop when all present messages are matched
     source: str = "files"  # or "redis", "kafka"
     source_options: Mapping[str, str] = field(default_factory=dict)
-    sink: str | Sink | None = None  # beside the files: "redis", "kafka", or code of yours
+    sink: str | Sink | None = None  # in addition to the files: "redis", "kafka", or a function
     sink_options: Mapping[str, str] = field(default_factory=dict)
-    max_files: int = 256  # in one micro-batch
-    every: float = 0.0  # seconds between micro-batches at least
-    subscriptions: str | None = None  # the table that the index was built from, where its manifest does not say
-    compact_share: float = 0.1  # of the base: past it, the changes are built into a new base
-    compact_least: int = 10_000  # changed subscriptions: fewer never are,
-    compact_most: int = 100_000  # and more always: each worker builds an index of them when some change
-    on_batch: Callable[[dict[str, Any]], None] | None = None  # told of each batch, for progress
-    until: threading.Event | None = None  # when set, the stream stops after the batch under way
+    max_files: int = 256  # per micro-batch
+    every: float = 0.0  # least seconds between micro-batches
+    subscriptions: str | None = None  # the table that the index was built from, if the manifest does not name it
+    compact_share: float = 0.1  # of the base: with more changes, a new base is built
+    compact_least: int = 10_000  # changed subscriptions: with fewer, no new base is built
+    compact_most: int = 100_000  # with more, one always is: each worker builds an index of them after each change
+    on_batch: Callable[[dict[str, Any]], None] | None = None  # called with the manifest of each batch
+    until: threading.Event | None = None  # when set, the stream stops after the current batch
 
 
 def run_stream(
@@ -71,73 +71,76 @@ def run_stream(
     changes: str | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """Match messages as they come, until interrupted, or, with once=True, those that are there.
+    """Match messages as they arrive until interrupted or, with once=True, only the present ones.
 
-    `messages` is a folder of Parquet, CSV or JSON Lines files, each moved there whole, or the name of a broker's
-    stream. `changes` is a folder of change files (changes.py). `options` are the fields of StreamOptions. A sink gets
-    each batch's matches after they are in `out`, as (DataFrame, batch number); after a crash it may get a batch again,
-    with the same rows. Returns counts: batches, messages, pairs, rejected, changes, changes_rejected, seconds.
+    `messages` is a folder of Parquet, CSV or JSON Lines files, each moved there complete, or the name of a broker's
+    stream. `changes` is a folder of change files (see sharding/live/changes.py). `options` are the fields of
+    StreamOptions. A sink gets each batch's matches after they are in `out`, as (DataFrame, batch number); after a
+    crash it may get a batch again, with the same rows. Returns the counts batches, messages, pairs, rejected, changes
+    and changes_rejected, and the seconds.
     """
     given = _checked(options)
     started = time.perf_counter()
-    with plain_failures(), _alone(Path(checkpoint)) as stream_id:
-        book = PlanBook(checkpoint)
+    with plain_failures(), _locked(Path(checkpoint)) as stream_id:
+        saved = StreamCheckpoint(checkpoint)
         bounds = (given.compact_least, given.compact_most)
-        compactor = Compactor(session, book, given.subscriptions, given.compact_share, bounds)
-        committed = Committed(out, stream_id)
+        compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
+        output = StreamOutput(out, stream_id)
         options_of_source = {**given.source_options, **_limits(given)}
-        source = patiently(lambda: open_source(session, given.source, messages, options_of_source))
-        batches = _Batches(Planner(book, index, changes, compactor), book, committed, given)
+        source = retry_slow_start(lambda: open_source(session, given.source, messages, options_of_source))
+        batches = _Batches(InputChooser(saved, index, changes, compactor), saved, output, given)
         try:
-            patiently(lambda: _run(source, batches, book, given))
+            retry_slow_start(lambda: _run(source, batches, saved, given))
         finally:
             compactor.close()
-    told: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
+    counts: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
     if compactor.failure is not None:
-        told["compaction_failed"] = compactor.failure
-    return told | {"seconds": time.perf_counter() - started}
+        counts["compaction_failed"] = compactor.failure
+    return counts | {"seconds": time.perf_counter() - started}
 
 
 class _Batches:
     """What Spark calls for each micro-batch."""
 
-    def __init__(self, planner: Planner, book: PlanBook, committed: Committed, options: StreamOptions) -> None:
-        self._planner = planner
-        self._book = book
-        self._committed = committed
+    def __init__(
+        self, chooser: InputChooser, checkpoint: StreamCheckpoint, output: StreamOutput, options: StreamOptions
+    ) -> None:
+        self._chooser = chooser
+        self._checkpoint = checkpoint
+        self._output = output
         self._options = options
-        self._deliver = deliver_values if is_values(options.source) else deliver_files
-        self._sink = sink_of(options.sink, options.sink_options)
-        self.lock = threading.Lock()  # held while a batch is under way
+        self._deliver = deliver_values if is_broker(options.source) else deliver_files
+        self._sink = open_sink(options.sink, options.sink_options)
+        self.lock = threading.Lock()  # locked while a batch is matched
         self.is_stopped = False
         self.n_batches = 0
         self.counts = dict.fromkeys(_COUNTS, 0)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         with self.lock:
-            if self.is_stopped:  # to return would tell Spark that the batch is done
-                raise InterruptedError("the stream was told to stop")
-            done_before = self._committed.manifest(batch)
+            if self.is_stopped:  # if this returned, Spark would take the batch for done
+                raise InterruptedError("the stream is stopping")
+            done_before = self._output.manifest(batch)
             manifest = done_before or self._match(messages, batch)
             if self._sink is not None:
-                self._sink(messages.sparkSession.read.parquet(str(self._committed.folder(batch))), batch)
-            if done_before is None:  # else an earlier run counted it, and ended before Spark had noted it
+                self._sink(messages.sparkSession.read.parquet(str(self._output.folder(batch))), batch)
+            if done_before is None:  # otherwise an earlier run counted it but ended before Spark recorded it
                 self._count(manifest)
 
     def _match(self, messages: DataFrame, batch: int) -> dict[str, Any]:
-        plan = self._planner.plan(batch)
-        stage = self._committed.stage()
-        job = Job(self._book.sharded(plan), self._book.delta_path(plan), str(stage))
-        parts = self._parts(messages.mapInArrow(functools.partial(self._deliver, job), PARTS_SQL))
-        rejects = self._book.deltas / plan.delta / "rejects.parquet" if plan.delta and plan.files else None
-        return self._committed.commit(plan, stage, parts, rejects)
+        inputs = self._chooser.inputs_for(batch)
+        stage = self._output.stage()
+        job = StreamJob(self._checkpoint.base_of(inputs), self._checkpoint.delta_path(inputs), str(stage))
+        parts = self._collect(messages.mapInArrow(functools.partial(self._deliver, job), REPORT_SQL))
+        rejects = self._checkpoint.deltas / inputs.delta / "rejects.parquet" if inputs.delta and inputs.files else None
+        return self._output.commit(inputs, stage, parts, rejects)
 
-    def _parts(self, delivered: DataFrame) -> list[Any]:
+    def _collect(self, delivered: DataFrame) -> list[Any]:
         for _ in range(_ATTEMPTS - 1):
             try:
                 return list(delivered.collect())
             except Exception as error:
-                if not is_of_spark(error):
+                if not is_spark_error(error):
                     raise
         return list(delivered.collect())
 
@@ -149,14 +152,14 @@ class _Batches:
             self._options.on_batch(manifest)
 
 
-def _run(source: DataFrame, batches: _Batches, book: PlanBook, options: StreamOptions) -> None:
+def _run(source: DataFrame, batches: _Batches, checkpoint: StreamCheckpoint, options: StreamOptions) -> None:
     trigger: dict[str, Any] = {"availableNow": True} if options.once else {"processingTime": f"{options.every} seconds"}
     writer = source.writeStream.foreachBatch(batches).trigger(**trigger)
     batches.is_stopped = False
     with _quick_checkpoints(source.sparkSession):
-        query = writer.option("checkpointLocation", str(book.root / "spark")).start()
+        query = writer.option("checkpointLocation", str(checkpoint.root / "spark")).start()
     try:
-        while not query.awaitTermination(_LOOK_SECONDS):
+        while not query.awaitTermination(_POLL_SECONDS):
             if options.until is not None and options.until.is_set():
                 break
     finally:
@@ -164,7 +167,7 @@ def _run(source: DataFrame, batches: _Batches, book: PlanBook, options: StreamOp
 
 
 def _stop(query: StreamingQuery, batches: _Batches) -> None:
-    """A batch under way is finished first, unless we are interrupted once more."""
+    """Stop the query after the current batch; a second interrupt does not wait for the batch."""
     try:
         with batches.lock:
             batches.is_stopped = True
@@ -175,7 +178,7 @@ def _stop(query: StreamingQuery, batches: _Batches) -> None:
 
 @contextmanager
 def _quick_checkpoints(session: SparkSession) -> Iterator[None]:
-    """Spark's plain way of writing its logs takes a third less time for a batch than the default one."""
+    """Let Spark write its logs by plain files: a batch takes a third less time than with the default."""
     name = "spark.sql.streaming.checkpointFileManagerClass"
     before = session.conf.get(name, None)
     session.conf.set(name, _CHECKPOINTS)
@@ -186,8 +189,8 @@ def _quick_checkpoints(session: SparkSession) -> Iterator[None]:
 
 
 @contextmanager
-def _alone(checkpoint: Path) -> Iterator[str]:
-    """Nobody else runs from this checkpoint; the name of the stream that it is of."""
+def _locked(checkpoint: Path) -> Iterator[str]:
+    """Lock the checkpoint against other streams; give the id of its stream."""
     import fcntl
 
     checkpoint.mkdir(parents=True, exist_ok=True)
@@ -198,7 +201,7 @@ def _alone(checkpoint: Path) -> Iterator[str]:
             raise InvalidInput(f"another stream runs from {checkpoint}; wait for it, or name another") from None
         file = checkpoint / "stream.json"
         if not file.exists():
-            if any(each.name[0] != "." and each.name != "_lock" for each in checkpoint.iterdir()):
+            if any(entry.name[0] != "." and entry.name != "_lock" for entry in checkpoint.iterdir()):
                 raise InvalidInput(f"{checkpoint} is not empty and no checkpoint of a stream; name a new folder")
             write_whole(file, json.dumps({"stream": uuid.uuid4().hex}).encode())
         yield str(json.loads(file.read_bytes())["stream"])

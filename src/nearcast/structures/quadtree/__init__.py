@@ -1,10 +1,12 @@
-"""A quadtree over rows in flat arrays, whose nodes know one pivotal token of each row below them.
+"""A quadtree over the boxes of rows, in flat arrays. Several trees can share one set of arrays.
 
-Places are whole numbers: a coordinate belongs to one of 2^24 columns (lines) of the tree's bounds, and what lies
-outside to the outermost one. The step from coordinate to column never turns two coordinates around, so boxes that
-share a point share a column and a line: a message meets every row that it overlaps in a cell that both have, borders,
-points outside and huge boxes included.
+Coordinates become whole numbers: each axis of the tree's bounds has 2^24 columns, and a coordinate outside belongs to
+the outermost column. This step is monotone, so two boxes that share a point also share a column and a line. A message
+therefore meets every row that it overlaps in a common cell, including borders, points outside and huge boxes.
 
-A row lies at the deepest level where it needs at most `copies` cells, or in leaves that end above it, once in each cell
-that it overlaps there. Where `copies` is 1 that is the MX-CIF quadtree: the smallest cell that holds the row.
+A row lies at the deepest level where it needs at most `copies` cells (or in a leaf above that level), with one entry
+in each cell that it overlaps there. With `copies` = 1 this is the MX-CIF quadtree: the smallest cell around the row.
+
+build.py builds a tree; change.py and room.py change one; quadtrees.py and tree.py are the classes around them.
+search.py finds rows by pivotal terms (pivots.py), list_scan.py by lists that a caller has selected.
 """

@@ -1,4 +1,4 @@
-"""Places as whole numbers: the span of a box, the cells that it needs, and how deep it may lie."""
+"""Coordinates as whole numbers: the span of a box, the cells that a span overlaps, and the level it belongs to."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.geo.loose_grid import position
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import rounded_down
 
 FINEST = 24
-"""Columns and lines are counted as if the tree were that deep everywhere. A cell there is 2.4 m wide on the equator."""
+"""Spans are given in columns and lines of this level. Its cells are 2.4 m wide on the equator."""
 
 
 @kernel
 def span_of(bounds, box):
-    """(first column, first line, last column, last line) of a box, closed."""
+    """(first column, first line, last column, last line) of a box, inclusive."""
     left, right = position(box[0], bounds[0], bounds[2], FINEST), position(box[2], bounds[0], bounds[2], FINEST)
     low, high = position(box[1], bounds[1], bounds[3], FINEST), position(box[3], bounds[1], bounds[3], FINEST)
     return left, low, right, high
@@ -22,7 +22,7 @@ def span_of(bounds, box):
 
 @kernel
 def row_span(bounds, box):
-    """The span of a row's box as its entries have it: rounded outward to float32. An entry alone tells its span."""
+    """The span of a row's box rounded outward to float32. It can be computed from the row's entries alone."""
     left = position(rounded_down(box[0]), bounds[0], bounds[2], FINEST)
     right = position(-rounded_down(-box[2]), bounds[0], bounds[2], FINEST)
     low = position(rounded_down(box[1]), bounds[1], bounds[3], FINEST)
@@ -32,14 +32,14 @@ def row_span(bounds, box):
 
 @kernel
 def cells_needed(span, level):
-    """How many cells of a level a span overlaps."""
+    """The number of cells of a level that a span overlaps."""
     shift = FINEST - level
     return ((span[2] >> shift) - (span[0] >> shift) + 1) * ((span[3] >> shift) - (span[1] >> shift) + 1)
 
 
 @kernel
 def depth_of(span, copies, limit):
-    """The deepest level, not below `limit`, where a span needs at most `copies` cells. The root takes all."""
+    """The deepest level, at most `limit`, where a span needs no more than `copies` cells."""
     level = 0
     while level < limit and cells_needed(span, level + 1) <= copies:
         level += 1
@@ -56,7 +56,7 @@ def in_cell(span, level, x, y):
 
 @kernel
 def in_quarter(span, level, x, y, quarter):
-    """The same for a quarter (0 .. 3) of that cell."""
+    """Whether a span overlaps a quarter (0 to 3) of cell (x, y) of a level."""
     return in_cell(span, level + 1, 2 * x + (quarter & 1), 2 * y + (quarter >> 1))
 
 
@@ -73,7 +73,7 @@ def depths_of(spans, copies, limit, out):
 
 
 def level_limit(depth: int, tau_area: float) -> int:
-    """The deepest level that cutting may reach: cells smaller than `tau_area` of the whole are not cut."""
+    """The deepest level of a tree, given that cells smaller than `tau_area` of the whole are not divided."""
     level = 0
     while level < depth and 0.25**level >= tau_area:
         level += 1
@@ -81,8 +81,9 @@ def level_limit(depth: int, tau_area: float) -> int:
 
 
 def frame(boxes: np.ndarray, space: tuple[float, float, float, float]) -> np.ndarray:
-    """float64[4]: the bounds of the tree: around all boxes, but not beyond the space. Where that has no extent, as
-    for rows of one place, the space.
+    """float64[4]: the bounds of a tree: the box around all boxes, clipped to the space.
+
+    An axis on which that box has no extent, as with rows at one place, gets the bounds of the space.
     """
     bounds = np.array(space, np.float64)
     if len(boxes) == 0:

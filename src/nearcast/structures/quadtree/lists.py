@@ -1,6 +1,7 @@
-"""The lists of all nodes in one arena, sorted by number: row, one term to test, and box (float32, rounded outward).
+"""The lists of all nodes in one arena. An entry is a row, one of its terms, and its float32 box rounded outward.
 
-A full list moves to the arena's end with half as much room again. Unlike in postings.py a row may be in several lists.
+Entries of a list are sorted by the rows' numbers. A full list moves to the arena's end with half as much room again.
+Unlike in postings.py a row may be in several lists.
 """
 
 from __future__ import annotations
@@ -12,25 +13,26 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.arena import first_from, has_many_holes, larger_room
+from nearcast.structures.boxes import rounded_down
 
-END, HELD = range(2)  # places in ListArrays.head
+END, RESERVED = range(2)  # places in ListArrays.head
 
 
 class ListArrays(NamedTuple):
-    """The first three by node, the next three by place in the arena."""
+    """The first three by list, the next three by place in the arena."""
 
-    offsets: np.ndarray  # int64[n]
+    offsets: np.ndarray  # int64[n]  where the list starts
     counts: np.ndarray  # int32[n]
-    rooms: np.ndarray  # int32[n]  how many fit before it must move
+    rooms: np.ndarray  # int32[n]  how many entries fit before the list must move
     rows: np.ndarray  # int32[arena]
-    pivots: np.ndarray  # int32[arena]  the row's rarest term
+    pivots: np.ndarray  # int32[arena]  a term that a message must have
     boxes: np.ndarray  # float32[arena,4]
-    head: np.ndarray  # int64[2]  the arena's end, room held by lists
+    head: np.ndarray  # int64[2]  the end of the arena's used part, the sum of all rooms
 
 
-def laid_out(counts: np.ndarray, rooms: np.ndarray) -> ListArrays:
-    """Lists of so many entries each, which are still to be written, with so much room each."""
+def empty_lists(counts: np.ndarray, rooms: np.ndarray) -> ListArrays:
+    """Lists with these counts and rooms, whose entries are still to be written."""
     starts = starts_of(rooms)
     return ListArrays(
         starts[:-1].copy(),
@@ -44,13 +46,13 @@ def laid_out(counts: np.ndarray, rooms: np.ndarray) -> ListArrays:
 
 
 def with_arena(lists: ListArrays, needed: int) -> ListArrays:
-    """The lists with room for `needed` more entries: by packing if a third of the arena is holes, else by growing."""
-    end, held = int(lists.head[END]), int(lists.head[HELD])
+    """The lists with room for `needed` more entries: packed if the arena is loose, else in a larger arena."""
+    end = int(lists.head[END])
     if end + needed <= len(lists.rows):
         return lists
-    if end > 1024 and 3 * held < 2 * end:
+    if has_many_holes(end, int(lists.head[RESERVED])):
         # Without slack each list would move at its next entry, and soon leave as many holes as there were.
-        packed = laid_out(lists.counts, lists.counts + lists.counts // 8)
+        packed = empty_lists(lists.counts, lists.counts + lists.counts // 8)
         _copy_lists(lists, packed)
         lists, end = packed, int(packed.head[END])
     size = end + needed
@@ -59,15 +61,24 @@ def with_arena(lists: ListArrays, needed: int) -> ListArrays:
     )
 
 
+def with_lists(lists: ListArrays, n: int) -> ListArrays:
+    """The lists with room for n lists in all; new ones are empty."""
+    return lists._replace(
+        offsets=grown(lists.offsets, n, fill=0),
+        counts=grown(lists.counts, n, fill=0),
+        rooms=grown(lists.rooms, n, fill=0),
+    )
+
+
 @kernel
 def _copy_lists(old, new):
-    for node in range(len(old.counts)):
-        copy_entries(old, old.offsets[node], new, new.offsets[node], old.counts[node])
+    for which in range(len(old.counts)):
+        copy_entries(old, old.offsets[which], new, new.offsets[which], old.counts[which])
 
 
 @kernel
 def copy_entries(source, first, target, at, n):
-    """Copy n entries. Within one arena the two stretches may overlap."""
+    """Copy n entries. Within one arena the two ranges may overlap."""
     _copy(source.rows, first, target.rows, at, n)
     _copy(source.pivots, first, target.pivots, at, n)
     _copy(source.boxes.reshape(-1), 4 * first, target.boxes.reshape(-1), 4 * at, 4 * n)
@@ -75,7 +86,7 @@ def copy_entries(source, first, target, at, n):
 
 @kernel
 def _copy(source, first, target, at, n):
-    """Array by array, in the order that overwrites nothing: lists of huge boxes have tens of thousands of entries."""
+    """Copy one array in the order that overwrites nothing. Lists of huge boxes have tens of thousands of entries."""
     if at > first:
         for k in range(n - 1, -1, -1):
             target[np.uint64(at + k)] = source[np.uint64(first + k)]
@@ -93,34 +104,20 @@ def write_entry(lists, at, row, pivot, box):
 
 
 @kernel
-def number_of(numbers, row):
-    return numbers[row] if len(numbers) > 0 else np.int64(row)
+def place_of(lists, which, numbers, row):
+    """The place in the arena of a row in a sorted list, or where it belongs. Without `numbers`, rows are the order."""
+    low = lists.offsets[which]
+    high = low + lists.counts[which]
+    if len(numbers) > 0:
+        return first_from(numbers, lists.rows, low, high, numbers[row])
+    return low + np.searchsorted(lists.rows[low:high], row)
 
 
 @kernel
-def place_of(lists, node, numbers, number):
-    """Where in the arena the first entry of a list lies whose number is not below the one given."""
-    low, high = lists.offsets[node], lists.offsets[node] + lists.counts[node]
-    while low < high:
-        middle = (low + high) >> 1
-        if number_of(numbers, lists.rows[middle]) < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
-def room_for(needed):
-    """The room that a list is given when it moves because it needs that much."""
-    return needed + needed // 2 + 2
-
-
-@kernel
-def space_for_one(lists, node):
-    """What one more entry in a list takes at the arena's end."""
-    count = np.int64(lists.counts[node])
-    return room_for(count + 1) if count == lists.rooms[node] else 0
+def space_for_one(lists, which):
+    """The space at the arena's end that one more entry in a list takes."""
+    count = np.int64(lists.counts[which])
+    return larger_room(count + 1) if count == lists.rooms[which] else 0
 
 
 @kernel
@@ -129,31 +126,34 @@ def has_space(lists, needed):
 
 
 @kernel
-def open_gap(lists, node, at):
-    """Make a list one entry longer, with a gap at a place of the arena; return where the gap is. There is space."""
-    first, count = lists.offsets[node], np.int64(lists.counts[node])
-    if count == lists.rooms[node]:
-        head, room = lists.head, room_for(count + 1)
+def open_gap(lists, which, at):
+    """Make a list one entry longer, with a gap at a place of the arena; return the gap's place after a move.
+
+    The caller has made space.
+    """
+    first, count = lists.offsets[which], np.int64(lists.counts[which])
+    if count == lists.rooms[which]:
+        head, room = lists.head, larger_room(count + 1)
         copy_entries(lists, first, lists, head[END], count)
         at += head[END] - first
-        lists.offsets[node] = first = head[END]
+        lists.offsets[which] = first = head[END]
         head[END] += room
-        head[HELD] += room - count
-        lists.rooms[node] = room
+        head[RESERVED] += room - count
+        lists.rooms[which] = room
     copy_entries(lists, at, lists, at + 1, first + count - at)
-    lists.counts[node] = count + 1
+    lists.counts[which] = count + 1
     return at
 
 
 @kernel
-def close_gap(lists, node, at):
-    """Take the entry at a place of the arena out of a list."""
-    copy_entries(lists, at + 1, lists, at, lists.offsets[node] + lists.counts[node] - 1 - at)
-    lists.counts[node] -= 1
+def close_gap(lists, which, at):
+    """Remove the entry at a place of the arena from a list."""
+    copy_entries(lists, at + 1, lists, at, lists.offsets[which] + lists.counts[which] - 1 - at)
+    lists.counts[which] -= 1
 
 
 @kernel
-def empty_list(lists, node):
-    """Give up a list and its room."""
-    lists.head[HELD] -= lists.rooms[node]
-    lists.counts[node] = lists.rooms[node] = 0
+def drop_list(lists, which):
+    """Empty a list and give up its room."""
+    lists.head[RESERVED] -= lists.rooms[which]
+    lists.counts[which] = lists.rooms[which] = 0

@@ -1,4 +1,4 @@
-"""The arrays of the tree, and the small steps that every change is made of."""
+"""The arrays of quadtrees, and the kernels that add and drop nodes."""
 
 from __future__ import annotations
 
@@ -7,49 +7,53 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.intmap import IntMapArrays
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.geo.loose_grid import position
+from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.lists import ListArrays
 
 ROOT = 0
 NONE = -1
-GONE = -1  # the level of a node that is no more
+GONE = -1  # the level of a node number that is free
 USED, N_FREE, TAU_NUM, LIMIT, COPIES = range(5)  # places in NodeArrays.head
 
 
 class NodeArrays(NamedTuple):
-    """By node, but for the last three. The root is node 0, or there are many, each of a tree of its own; children have
-    four numbers in a row, which are used again.
+    """One row per node, except in the last three arrays.
+
+    Node 0 is the root; in a forest the roots have any numbers. Four siblings have consecutive numbers, which are used
+    again after the siblings are dropped.
     """
 
-    children: np.ndarray  # int32[n]  the first of four, or NONE in a leaf
-    parents: np.ndarray  # int32[n]  NONE for the root
-    levels: np.ndarray  # int32[n]  0 for the root, GONE for numbers that are free
-    xs: np.ndarray  # int32[n]  column of its cell among those of its level
-    ys: np.ndarray  # int32[n]
-    leaves: np.ndarray  # int32[n]  how many leaves it has below, itself if it is one
-    entries: np.ndarray  # int64[n]  how many entries its list has and those below
-    movable: np.ndarray  # int32[n]  in a leaf: entries that would go to children if it had any; else 0
-    tries: np.ndarray  # int32[n]  in a leaf: cut when so many are movable
-    free: np.ndarray  # int32[n]  first numbers of groups of four that went
-    head: np.ndarray  # int64[5]  nodes ever numbered, groups free, tau_num, deepest level, copies
+    children: np.ndarray  # int32[n]  the first of four children; NONE in a leaf
+    parents: np.ndarray  # int32[n]  NONE for a root
+    levels: np.ndarray  # int32[n]  0 for a root, GONE for a free number
+    xs: np.ndarray  # int32[n]  the column of the node's cell within its level
+    ys: np.ndarray  # int32[n]  the line of the node's cell within its level
+    leaves: np.ndarray  # int32[n]  leaves at or below the node
+    entries: np.ndarray  # int64[n]  entries in the lists of the node and of all nodes below
+    movable: np.ndarray  # int32[n]  in a leaf: entries that would move to its children if it had any; else 0
+    tries: np.ndarray  # int32[n]  in a leaf: the number of movable entries at which the next split is tried
+    free: np.ndarray  # int32[n]  the first numbers of dropped groups of four
+    head: np.ndarray  # int64[5]  numbers ever used, free groups, tau_num, deepest level, copies
     bounds: np.ndarray  # float64[4]
 
 
-class Quad(NamedTuple):
-    """The whole tree. Kernels that make it larger return it anew."""
+class QuadtreeArrays(NamedTuple):
+    """One quadtree or several. Functions that need more room return a new tuple."""
 
     nodes: NodeArrays
     lists: ListArrays
-    table: IntMapArrays  # (node, token) -> how often: see pivots.py
+    table: IntMapArrays  # (node, pivotal term) -> a count: see pivots.py
     size: np.ndarray  # int64[1]  keys in the table
 
 
-class Held(NamedTuple):
-    """What a change has to know of rows, by row. The numbers give the order of lists; where there are none, rows do."""
+class RowColumns(NamedTuple):
+    """The columns, by row, that an insertion or removal reads."""
 
     boxes: np.ndarray  # float64[n,4]
-    tokens: np.ndarray  # int32[n]  the pivotal token; empty in a tree without tokens
-    numbers: np.ndarray  # int64[n], or empty
+    pivots: np.ndarray  # int32[n]  pivotal terms; empty in a tree without them
+    numbers: np.ndarray  # int64[n]  the order of entries in a list; empty where lists are in the order of rows
 
 
 def root_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> NodeArrays:
@@ -71,16 +75,16 @@ def root_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> No
 
 
 @kernel
-def add_up(values, parents, node, by):
-    """Add to a value of a node and of all above it."""
+def add_to_ancestors(values, parents, node, amount):
+    """Add an amount to the value of a node and of every node above it."""
     while node != NONE:
-        values[node] += by
+        values[node] += amount
         node = parents[node]
 
 
 @kernel
-def cut_in_four(nodes, node):
-    """Give a leaf four empty children; return the first. There is room."""
+def add_children(nodes, node):
+    """Give a leaf four empty children; return the first. The caller has made room."""
     head = nodes.head
     if head[N_FREE] > 0:
         head[N_FREE] -= 1
@@ -97,13 +101,13 @@ def cut_in_four(nodes, node):
         nodes.movable[child], nodes.tries[child] = 0, head[TAU_NUM]
     nodes.children[node] = first
     nodes.movable[node] = 0
-    add_up(nodes.leaves, nodes.parents, node, 3)
+    add_to_ancestors(nodes.leaves, nodes.parents, node, 3)
     return first
 
 
 @kernel
 def drop_children(nodes, node):
-    """Make a node a leaf again; its children are leaves."""
+    """Make a node whose children are leaves a leaf itself."""
     first = nodes.children[node]
     for child in range(first, first + 4):
         nodes.levels[child] = GONE
@@ -111,4 +115,28 @@ def drop_children(nodes, node):
     nodes.head[N_FREE] += 1
     nodes.children[node] = NONE
     nodes.tries[node] = nodes.head[TAU_NUM]
-    add_up(nodes.leaves, nodes.parents, node, -3)
+    add_to_ancestors(nodes.leaves, nodes.parents, node, -3)
+
+
+class Cell(NamedTuple):
+    """The cell of a node."""
+
+    shift: int  # the number of levels between the node and the finest level
+    x: int
+    y: int
+
+
+@inline_kernel
+def cell_of_node(nodes, node):
+    return Cell(FINEST - nodes.levels[node], nodes.xs[node], nodes.ys[node])
+
+
+@inline_kernel
+def reports_pair(cell, bounds, x, y):
+    """Whether a cell is the one that reports a pair of row and message, to avoid duplicates.
+
+    (x, y) is the lower left corner of the intersection of the entry's float32 box and the message. The cells that
+    have entries of a row are disjoint and cover its span, so exactly one of them contains the corner.
+    """
+    column, line = position(x, bounds[0], bounds[2], FINEST), position(y, bounds[1], bounds[3], FINEST)
+    return (column >> cell.shift) == cell.x and (line >> cell.shift) == cell.y

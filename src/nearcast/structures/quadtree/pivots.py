@@ -1,19 +1,19 @@
-"""Pivotal tokens on nodes: which are there, and which cover.
+"""Pivotal terms of nodes: each row has one, and every node knows those of the rows at or below it.
 
-One flat hash table (node, token) -> 8 x entries of the node's own list that stand with the token, plus how many of its
-children have the token at all. All four make it a token of the cover set, anything else one of the non-cover set, and
-a number that falls to 0 is forgotten. A change thus goes up only as far as a set changes: a leaf that has a token
-already tells nobody that one more row stands with it.
+One flat hash table maps (node, term) to 8 x (entries of the node's own list with that pivotal term) + (number of
+children that have the term). Four children make it a term of the node's cover set; any other value puts it in the
+non-cover set, and 0 removes it. An insertion goes up only as far as a set changes: a node that already has the term
+does not tell its parent.
 
-A token of a cover set keeps its count in the children, for later removals; no search asks them for it.
+A term of a cover set is still counted in the children, for later removals, but no search looks it up there.
 """
 
 from __future__ import annotations
 
 from nearcast.arrays.intmap import ABSENT, find_slot, remove_one
 from nearcast.arrays.jit import kernel
+from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree.nodes import NONE
-from nearcast.structures.rtree.node_table import token_key
 from nearcast.structures.term_order import NO_TERM
 
 ENTRY = 8
@@ -22,7 +22,7 @@ _CHILDREN = 7
 
 @kernel
 def covers(value):
-    """Whether a value of the table is that of a token which all four children have."""
+    """Whether a value of the table belongs to a term that all four children have."""
     return value & _CHILDREN == 4
 
 
@@ -33,48 +33,49 @@ def has_slots(table, size, extra):
 
 
 @kernel
-def token_of(tokens, row):
-    """The pivotal token of a row; NO_TERM in a tree without tokens."""
-    return tokens[row] if len(tokens) > 0 else NO_TERM
+def pivot_of(pivots, row):
+    """The pivotal term of a row; NO_TERM in a tree without pivotal terms."""
+    return pivots[row] if len(pivots) > 0 else NO_TERM
 
 
 @kernel
-def enter(table, size, parents, node, token):
-    """One entry more of a node's list stands with a token; above, only what is new is told. There are slots."""
-    if token == NO_TERM:
+def enter(table, size, parents, node, term):
+    """Count one more entry with this pivotal term in a node's list. The caller has made slots."""
+    if term == NO_TERM:
         return
-    by = ENTRY
+    amount = ENTRY
     while node != NONE:
-        key = token_key(node, token)
+        key = term_key(node, term)
         slot = find_slot(table, key)
         if table.values[slot] != ABSENT:
-            table.values[slot] += by
+            table.values[slot] += amount
             return
-        table.keys[slot], table.values[slot] = key, by
+        table.keys[slot], table.values[slot] = key, amount
         size[0] += 1
-        by, node = 1, parents[node]
+        amount, node = 1, parents[node]
 
 
 @kernel
-def leave(table, size, parents, node, token):
-    """One entry less."""
-    if token == NO_TERM:
+def leave(table, size, parents, node, term):
+    """Count one entry less with this pivotal term in a node's list."""
+    if term == NO_TERM:
         return
-    by = ENTRY
+    amount = ENTRY
     while node != NONE:
-        key = token_key(node, token)
+        key = term_key(node, term)
         slot = find_slot(table, key)
-        table.values[slot] -= by
+        table.values[slot] -= amount
         if table.values[slot] > 0:
             return
         size[0] -= remove_one(table, key)
-        by, node = 1, parents[node]
+        amount, node = 1, parents[node]
 
 
 @kernel
-def enter_some(quad, tokens, node, place):
-    """Enter the entries of all lists, from a place in the list of one node on and down to the root, until slots run
-    out; return where to go on, which is node NONE at the end.
+def enter_some(quad, pivots, node, place):
+    """Enter the entries of all lists, from a place in the list of one node down to node 0, until slots run out.
+
+    Return the node and place to continue from; the node is NONE at the end.
     """
     lists, levels, parents = quad.lists, quad.nodes.levels, quad.nodes.parents
     while node != NONE:
@@ -82,7 +83,7 @@ def enter_some(quad, tokens, node, place):
         while place < lists.counts[node]:
             if not has_slots(quad.table, quad.size, levels[node] + 1):
                 return node, place
-            enter(quad.table, quad.size, parents, node, tokens[lists.rows[first + place]])
+            enter(quad.table, quad.size, parents, node, pivots[lists.rows[first + place]])
             place += 1
         node, place = node - 1, 0
     return node, place

@@ -1,1 +1,1 @@
-"""R-trees over ranked rows: annotations on the nodes, bounds on scores, and the search."""
+"""An R-tree for kind `rank`: its nodes are annotated with terms and with upper bounds on the scores below them."""

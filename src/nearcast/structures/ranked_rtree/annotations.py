@@ -1,11 +1,11 @@
-"""What hangs on the nodes of a tree of ranked rows: near tokens, as sets or as lists by level; far ones; and bounds.
+"""Annotations on the nodes of a ranked R-tree: near terms, far terms, and upper bounds on the score.
 
-`EVERY` and `PREFIX`: the near tokens of a row are counted in the sets of all nodes above it, as in token_sets.py.
-`LEVELS`: the i-th of them stands at its ancestor of depth i, in a list, what is left of them at the leaf, as in
-level_lists.py. In all three far tokens, and ANYWHERE, stand in lists at the root: where words alone are enough place
-prunes nothing, every leaf would be asked, and one list tells all.
+Styles `EVERY` and `PREFIX`: the near terms of a row are counted in the sets of all nodes above it (see term_sets.py).
+Style `LEVELS`: the i-th near term of a row is in a list of its ancestor of depth i, and all further ones in lists of
+its leaf. In all styles far terms and ANYWHERE are in lists of the root: where words alone are enough, place prunes
+nothing, every leaf would be visited, and one list has all rows.
 
-All follow each step of the tree. When the height changes they are made anew.
+The annotations follow each step of the tree. When the height changes they are rebuilt.
 """
 
 from __future__ import annotations
@@ -17,25 +17,31 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, count_down, count_up
 from nearcast.arrays.jit import kernel
-from nearcast.structures.ranked_rtree.bounds import N_BOUNDS, bound_all, bound_node, bounds_of, join_bounds, part_bounds
-from nearcast.structures.ranked_rtree.tokens import FAR, LEVELS, RankedRows, standing_tokens
-from nearcast.structures.rtree.grow import add_row, is_overfull, leaf_for, split
+from nearcast.structures.node_table import term_key, with_slots
+from nearcast.structures.ranked_rtree.bounds import (
+    N_BOUNDS,
+    bound_all,
+    bound_node,
+    bounds_of,
+    join_bounds,
+    update_bounds_without,
+)
+from nearcast.structures.ranked_rtree.terms import FAR, LEVELS, RankedRows, filed_terms
+from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
 from nearcast.structures.rtree.node_lists import ListArrays, append, empty_lists, move_marked, packed
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
-from nearcast.structures.rtree.node_table import token_key, with_slots
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
-from nearcast.structures.rtree.shrink import is_underfull, root_is_thin, settle, take_row
-from nearcast.structures.rtree.tree import has_room
+from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
 
 
-class HungArrays(NamedTuple):
-    sets: IntMapArrays  # (node, near token) -> rows below that stand with it; empty where they stand at levels
-    n_sets: np.ndarray  # int64[1]           keys in use there
-    lists: ListArrays  # (node, token) -> rows
+class AnnotationArrays(NamedTuple):
+    sets: IntMapArrays  # (node, near term) -> rows below that are filed under it; empty in style LEVELS
+    n_sets: np.ndarray  # int64[1]           keys in `sets`
+    lists: ListArrays  # (node, term) -> rows
     bounds: np.ndarray  # float64[nodes, N_BOUNDS]
 
 
-class Hung:
+class NodeAnnotations:
     """Sets, lists and bounds of all nodes of a tree."""
 
     def __init__(self) -> None:
@@ -46,26 +52,23 @@ class Hung:
         sets, _, lists, bounds = self.arrays
         return sum(int(array.nbytes) for array in (*sets, *lists, bounds))
 
-    def build(self, tree: TreeArrays, held: RankedRows) -> None:
-        """Start anew with the rows that are in the tree."""
-        self._take(_hang_all(tree, held, _nothing(len(tree.counts))))
-        bound_all(tree, held, self.arrays.bounds)
+    def build(self, tree: TreeArrays, rows: RankedRows) -> None:
+        self._replace(_annotate_all(tree, rows, _nothing(len(tree.counts))))
+        bound_all(tree, rows, self.arrays.bounds)
 
-    def insert(self, tree: TreeArrays, held: RankedRows, new: np.ndarray, done: int) -> int:
-        """Insert rows from `done` on until the root is overfull or nodes run out; return how many are done."""
-        hung = self.arrays._replace(bounds=grown(self.arrays.bounds, len(tree.counts)))
-        done, hung = _insert(tree, held, hung, np.zeros(len(tree.leaves), np.uint8), new, done)
-        self._take(hung)
+    def insert(self, tree: TreeArrays, rows: RankedRows, new: np.ndarray, done: int) -> int:
+        notes = self.arrays._replace(bounds=grown(self.arrays.bounds, len(tree.counts)))
+        done, notes = _insert(tree, rows, notes, np.zeros(len(tree.leaves), np.uint8), new, done)
+        self._replace(notes)
         return int(done)
 
-    def remove(self, tree: TreeArrays, held: RankedRows, old: np.ndarray, done: int) -> int:
-        """Remove rows from `done` on until the root is thin; return how many are done."""
-        done, hung = _remove(tree, held, self.arrays, np.zeros(len(tree.leaves), np.uint8), old, done)
-        self._take(hung)
+    def remove(self, tree: TreeArrays, rows: RankedRows, old: np.ndarray, done: int) -> int:
+        done, notes = _remove(tree, rows, self.arrays, np.zeros(len(tree.leaves), np.uint8), old, done)
+        self._replace(notes)
         return int(done)
 
-    def _take(self, hung: HungArrays) -> None:
-        self.arrays = hung._replace(lists=packed(hung.lists))
+    def _replace(self, notes: AnnotationArrays) -> None:
+        self.arrays = notes._replace(lists=packed(notes.lists))
 
     def state(self) -> dict[str, np.ndarray]:
         sets, _, lists, bounds = self.arrays
@@ -75,139 +78,133 @@ class Hung:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         sets = IntMapArrays(*(arrays[f"set_{name}"] for name in IntMapArrays._fields))
         lists = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
-        self.arrays = HungArrays(sets, _counted(sets), lists, arrays["bounds"])
+        self.arrays = AnnotationArrays(sets, _n_keys(sets), lists, arrays["bounds"])
 
 
-def _nothing(n_nodes: int) -> HungArrays:
+def _nothing(n_nodes: int) -> AnnotationArrays:
     sets = IntMapArrays(np.zeros(16, np.int64), np.full(16, ABSENT, np.int32))
-    return HungArrays(sets, _counted(sets), empty_lists(), np.zeros((n_nodes, N_BOUNDS)))
+    return AnnotationArrays(sets, _n_keys(sets), empty_lists(), np.zeros((n_nodes, N_BOUNDS)))
 
 
-def _counted(sets: IntMapArrays) -> np.ndarray:
+def _n_keys(sets: IntMapArrays) -> np.ndarray:
     return np.array([np.count_nonzero(sets.values != ABSENT)], np.int64)
 
 
 @kernel
-def _is_here(tree, held, tokens, k, node):
-    """Whether a row's k-th token stands in a list of this node. Those of the near prefix come first."""
-    if tokens[k] >= FAR:
+def _is_listed(tree, ranked, terms, k, node):
+    """Whether the k-th term that a row is filed under, in terms[k], is in a list of this node."""
+    if terms[k] >= FAR:
         return node == ROOT
     height = tree.levels[ROOT]
-    return held.style == LEVELS and min(k + 1, height) == height - tree.levels[node]
+    return ranked.style == LEVELS and min(k + 1, height) == height - tree.levels[node]
 
 
 @kernel
-def _enter(tree, held, hung, row, tokens, node):
-    """One row more below a node; return what hangs."""
-    sets, lists = hung.sets, hung.lists
-    if held.style != LEVELS:
-        sets = with_slots(sets, hung.n_sets[0], len(tokens))
-    for k in range(len(tokens)):
-        if _is_here(tree, held, tokens, k, node):
-            lists = append(lists, token_key(node, tokens[k]), row, held.rows.boxes)
-        elif held.style != LEVELS and tokens[k] < FAR:
-            hung.n_sets[0] += count_up(sets, token_key(node, tokens[k]))
-    return HungArrays(sets, hung.n_sets, lists, hung.bounds)
+def _enter(tree, ranked, notes, row, terms, node):
+    """Annotate a node with one more row below it; return the annotations."""
+    sets, lists = notes.sets, notes.lists
+    if ranked.style != LEVELS:
+        sets = with_slots(sets, notes.n_sets[0], len(terms))
+    for k in range(len(terms)):
+        if _is_listed(tree, ranked, terms, k, node):
+            lists = append(lists, term_key(node, terms[k]), row, ranked.rows.boxes)
+        elif ranked.style != LEVELS and terms[k] < FAR:
+            notes.n_sets[0] += count_up(sets, term_key(node, terms[k]))
+    return AnnotationArrays(sets, notes.n_sets, lists, notes.bounds)
 
 
 @kernel
-def _leave(tree, held, hung, row, tokens, node):
-    """One row less below a node. One that went still has its level."""
-    for k in range(len(tokens)):
-        if _is_here(tree, held, tokens, k, node):
-            remove_from(hung.lists, token_key(node, tokens[k]), row)
-        elif held.style != LEVELS and tokens[k] < FAR:
-            hung.n_sets[0] -= count_down(hung.sets, token_key(node, tokens[k]))
+def _leave(tree, ranked, notes, row, terms, node):
+    """Take one row out of the annotations of a node. A node that was removed meanwhile still has its level."""
+    for k in range(len(terms)):
+        if _is_listed(tree, ranked, terms, k, node):
+            remove_from(notes.lists, term_key(node, terms[k]), row)
+        elif ranked.style != LEVELS and terms[k] < FAR:
+            notes.n_sets[0] -= count_down(notes.sets, term_key(node, terms[k]))
 
 
 @kernel
-def _shift(tree, held, hung, marks, step):
-    """Follow entries that went from one sibling to another; return what hangs."""
-    source, target, first = step
+def _follow(tree, ranked, notes, marks, move):
+    """Move the annotations of entries that moved to a sibling; return the annotations."""
+    source, target = move.source, move.target
     level = tree.levels[target]
-    for k in range(first, tree.counts[target]):
+    for k in range(move.first, tree.counts[target]):
         below = rows_below(tree, tree.slots[target, k], level)
-        if level > 0 and held.style == LEVELS:
-            lists = _move_lists(tree, held, hung.lists, marks, (source, target), below)
-            hung = HungArrays(hung.sets, hung.n_sets, lists, hung.bounds)
+        if level > 0 and ranked.style == LEVELS:
+            lists = _move_lists(tree, ranked, notes.lists, marks, move, below)
+            notes = AnnotationArrays(notes.sets, notes.n_sets, lists, notes.bounds)
             continue
         for i in range(len(below)):
             row = np.int64(below[i])
-            tokens = standing_tokens(held, row)
-            _leave(tree, held, hung, row, tokens, source)
-            hung = _enter(tree, held, hung, row, tokens, target)
-    bound_node(tree, held, hung.bounds, source)
-    bound_node(tree, held, hung.bounds, target)
-    return hung
+            terms = filed_terms(ranked, row)
+            _leave(tree, ranked, notes, row, terms, source)
+            notes = _enter(tree, ranked, notes, row, terms, target)
+    bound_node(tree, ranked, notes.bounds, source)
+    bound_node(tree, ranked, notes.bounds, target)
+    return notes
 
 
 @kernel
-def _move_lists(tree, held, lists, marks, nodes, below):
-    """Move rows between the lists of inner nodes, list by list: they are long there. Returns the lists."""
-    source, target = nodes
-    depth = tree.levels[ROOT] - tree.levels[target]
+def _move_lists(tree, ranked, lists, marks, move, below):
+    """Move rows between the lists of inner nodes, list by list because these lists are long; return the lists."""
+    depth = tree.levels[ROOT] - tree.levels[move.target]
     terms = np.empty(len(below), np.int64)
     for i in range(len(below)):
-        tokens = standing_tokens(held, np.int64(below[i]))
-        terms[i] = tokens[depth - 1] if depth <= len(tokens) else FAR
+        filed = filed_terms(ranked, np.int64(below[i]))
+        terms[i] = filed[depth - 1] if depth <= len(filed) else FAR
         marks[below[i]] = terms[i] < FAR
     for i in range(len(below)):
         if marks[below[i]] != 0:
-            keys = token_key(source, terms[i]), token_key(target, terms[i])
-            lists = move_marked(lists, keys[0], keys[1], marks, held.rows.boxes)
+            old, new = term_key(move.source, terms[i]), term_key(move.target, terms[i])
+            lists = move_marked(lists, old, new, marks, ranked.rows.boxes)
     return lists
 
 
 @kernel
-def _hang_all(tree, held, hung):
-    """All rows enter the nodes on their way up; those of a node one after the other, so that it lies in the cache."""
+def _annotate_all(tree, ranked, notes):
+    """Annotate all nodes, in the order of the tree, so that the annotations of a node stay in the cache."""
     below = all_rows(tree)
     for i in range(len(below)):
         row, node = np.int64(below[i]), np.int64(tree.leaves[below[i]])
-        tokens = standing_tokens(held, row)
+        terms = filed_terms(ranked, row)
         while node >= 0:  # the root has no parent
-            hung = _enter(tree, held, hung, row, tokens, node)
+            notes = _enter(tree, ranked, notes, row, terms, node)
             node = np.int64(tree.parents[node])
-    return hung
+    return notes
 
 
 @kernel
-def _insert(tree, held, hung, marks, new, done):
+def _insert(tree, ranked, notes, marks, new, done):
     for i in range(done, len(new)):
-        if not has_room(tree) or is_overfull(tree, ROOT):
-            return i, hung
+        if not takes_row(tree):
+            return i, notes
         row = np.int64(new[i])
-        tokens, own_bounds = standing_tokens(held, row), bounds_of(held, row)
-        node = np.int64(leaf_for(tree, held.rows.boxes[row]))
-        add_row(tree, node, row, held.rows.boxes[row])
-        while True:
-            hung = _enter(tree, held, hung, row, tokens, node)
+        terms, own_bounds = filed_terms(ranked, row), bounds_of(ranked, row)
+        node = insert_row(tree, row, ranked.rows.boxes[row])
+        while node >= 0:  # the root has no parent
+            notes = _enter(tree, ranked, notes, row, terms, node)
             if node != ROOT and is_overfull(tree, node):
-                hung = _shift(tree, held, hung, marks, (node, split(tree, node), np.int64(0)))
+                notes = _follow(tree, ranked, notes, marks, split(tree, node))
             else:
-                join_bounds(hung.bounds, node, own_bounds)
-            if node == ROOT:
-                break
+                join_bounds(notes.bounds, node, own_bounds)
             node = np.int64(tree.parents[node])
-    return len(new), hung
+    return len(new), notes
 
 
 @kernel
-def _remove(tree, held, hung, marks, old, done):
+def _remove(tree, ranked, notes, marks, old, done):
     for i in range(done, len(old)):
         if root_is_thin(tree):
-            return i, hung
+            return i, notes
         row = np.int64(old[i])
-        tokens, own_bounds = standing_tokens(held, row), bounds_of(held, row)
+        terms, own_bounds = filed_terms(ranked, row), bounds_of(ranked, row)
         node = take_row(tree, row)
-        while True:
-            _leave(tree, held, hung, row, tokens, node)
+        while node >= 0:  # the root has no parent
+            _leave(tree, ranked, notes, row, terms, node)
             parent = np.int64(tree.parents[node])
             if is_underfull(tree, node):
-                hung = _shift(tree, held, hung, marks, settle(tree, node))
+                notes = _follow(tree, ranked, notes, marks, merge_or_borrow(tree, node))
             else:
-                part_bounds(tree, held, hung.bounds, node, own_bounds)
-            if node == ROOT:
-                break
+                update_bounds_without(tree, ranked, notes.bounds, node, own_bounds)
             node = parent
-    return len(old), hung
+    return len(old), notes

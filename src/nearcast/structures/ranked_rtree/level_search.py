@@ -1,125 +1,52 @@
-"""The search of `rt++-tree` for kind `rank`: lists by level, and each row judged once, where its heaviest term found
-stands.
+"""The descent of `rt++-tree` for kind `rank`: lists by level. Each row is scored once, where its heaviest term that the
+message has is listed.
 
-A row of place 0 is met at the root (rank_judge.py), one of another place on the way down. Why none of these is missed
-that is delivered: take such a row, and the depth at which its heaviest term found stands. Its heavier terms, one at
-each depth above, were missed, so at each node down to there what is left of its words is no more than the node's bound
-for so many missed (may_qualify_without), and place no more than the bound by the node's box: the bound is not below its
-surplus, which is not negative, and each of these nodes is entered. So the list is read in which the row stands. If none
-of its terms is found it scores by place alone, each node down to its leaf is entered for the same reason, and there the
-bound at no words is not negative either: then all rows of the leaf without a term found are judged. It stands in the
-list at all because the terms beyond a prefix are too light without it (rank_tokens.py). None is judged twice: a row has
-one heaviest term found, which stands in one list.
+No row is missed. Take a row of place above 0 that is delivered, and the depth at which its heaviest term found is
+listed. Its heavier terms, one for each depth above, are not in the message. So at each node down to that depth its
+words are at most the node's bound for that many missing terms (may_qualify_without), and its place is at most the bound
+by the node's box. The bound is not below the surplus of the row, which is not negative; hence each of these nodes is
+visited, and the list that contains the row is read. If none of its terms is found, the row is delivered by place alone.
+Then each node down to its leaf is visited for the same reason, and the leaf's bound without words is not negative
+either; all rows of such a leaf without a term found are scored. The row is listed at all because the terms beyond its
+prefix are too light without the prefix (terms.py).
+
+No row is scored twice: it has one heaviest term found, which is in one list.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.vector import prefetch
-from nearcast.matching.predicate import mark_terms
-from nearcast.matching.score import place_share
-from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.ranked_rtree.annotations import Hung
+from nearcast.structures.node_table import prefetch_slot, term_key, value_of
 from nearcast.structures.ranked_rtree.bounds import SMALLEST, may_qualify, may_qualify_without, place_bound
 from nearcast.structures.ranked_rtree.scoring import (
     AHEAD,
-    NEAR,
-    NO_TERM_FOUND,
     count_entries,
-    entries_of_list,
-    far_entries,
-    fetch_row,
-    fetch_slot,
-    heaviest_found,
-    is_scan_cheaper,
-    judge,
-    judge_all,
-    judge_far,
-    judge_listed,
-    weighing,
+    list_entries,
+    score_leaf,
+    score_listed,
+    with_found_room,
 )
-from nearcast.structures.ranked_rtree.tokens import RankedRows
-from nearcast.structures.rtree.node_table import token_key, value_of
-from nearcast.structures.rtree.nodes import ROOT, TreeArrays
+from nearcast.structures.rtree.nodes import ROOT
 
 
-def search(tree: TreeArrays, hung: Hung, held: RankedRows, messages: MessageBatch, n_terms: int) -> tuple[Hits, Work]:
-    """The rows delivered. Nodes are those visited, the root included; candidates are entries read and rows asked, or
-    all rows.
-    """
-    marks, starts = np.zeros(n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
-    rows, scores, nodes, seen = _search(tree, held, hung.arrays, messages, marks, starts)
-    return Hits(rows, starts, scores), Work(nodes, seen, len(rows))
+class Visit(NamedTuple):
+    """The nodes that a message visits."""
+
+    nodes: np.ndarray  # int32[n]
+    places: np.ndarray  # float64[n]  the bound on place for each node
+    terms: np.ndarray  # int64[...]  the terms of the message that have weight
 
 
 @kernel
-def _search(tree, held, hung, messages, marks, starts):
-    found, n = (np.empty(1024, np.int32), np.empty(1024)), 0
-    nodes = seen = 0
-    for m in range(len(starts) - 1):
-        mark_terms(marks, messages, m, 1)
-        message = (marks, messages.boxes[m])
-        terms = weighing(held, messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]])
-        visited, places = _visited_nodes(tree, hung.bounds, messages.boxes[m])
-        nodes += len(visited)
-        n_listed, n_in_leaves = _count_near(tree, hung, visited, places, terms)
-        if is_scan_cheaper(tree, far_entries(hung.lists, terms) + n_listed, n_in_leaves):
-            found, n, more = judge_all(tree, held, message, found, n)
-        else:
-            found, n, more = judge_far(held, hung.lists, terms, message, found, n)
-            found, n = _judge_visited(tree, held, hung, (visited, places, terms), message, found, n)
-            more += n_listed + n_in_leaves
-        seen += more
-        mark_terms(marks, messages, m, 0)
-        starts[m + 1] = n
-    return found[0][:n].copy(), found[1][:n].copy(), nodes, seen
-
-
-@kernel
-def _asks_rows(tree, bounds, node, place, n_terms):
-    """Whether the rows of a node are asked instead of its lists: in a leaf, where one may be delivered without a term
-    found, or where they are fewer than the terms.
-    """
-    if tree.levels[node] > 0:
-        return False
-    return n_terms > 2 * tree.counts[node] or may_qualify(bounds, node, place, 0.0)
-
-
-@kernel
-def _count_near(tree, hung, visited, places, terms):
-    """How many entries of lists, and how many rows of leaves, `_judge_visited` would read."""
-    n_listed = n_in_leaves = 0
-    for i in range(len(visited)):
-        if _asks_rows(tree, hung.bounds, visited[i], places[i], len(terms)):
-            n_in_leaves += np.int64(tree.counts[visited[i]])
-        elif visited[i] != ROOT or tree.levels[ROOT] == 0:
-            n_listed += count_entries(hung.lists, visited[i], terms, 0)
-    return n_listed, n_in_leaves
-
-
-@kernel
-def _judge_visited(tree, held, hung, way, message, found, n):
-    """Judge the rows of place that stand at the nodes visited; return what is found and the new n."""
-    visited, places, terms = way
-    height = tree.levels[ROOT]
-    for i in range(len(visited)):
-        node, count = visited[i], tree.counts[visited[i]]
-        if _asks_rows(tree, hung.bounds, node, places[i], len(terms)):
-            found = with_room(found[0], n, count), with_room(found[1], n, count)
-            n = _judge_leaf(held, tree.slots[node, :count], tree.boxes[node], height - 1, message, found, n)
-        elif node != ROOT or height == 0:
-            found, n = _judge_near(held, hung.lists, node, terms, message, found, n)
-    return found, n
-
-
-@kernel
-def _visited_nodes(tree, bounds, box):
-    """The root, and each node below a visited one with a row that place and the terms not missed may lift over its
-    threshold; and the bound on place for each.
+def visit_levels(tree, bounds, box):
+    """(nodes, places): the root, and each node below a visited one with a row that place and the terms not missing may
+    lift over its threshold; and the bound on place for each.
     """
     found, places = np.empty(256, np.int32), np.empty(256)
     found[0], places[0] = ROOT, 1.0
@@ -141,47 +68,54 @@ def _visited_nodes(tree, bounds, box):
 
 
 @kernel
-def _judge_near(held, lists, node, terms, message, found, n):
-    """Judge the rows that overlap and whose heaviest term found stands at this node; return what is found and the new
-    n.
+def _reads_rows(tree, bounds, node, place, n_terms):
+    """Whether the rows of a node are read instead of its lists: in a leaf, if one may be delivered without a term
+    found, or if there are fewer rows than terms.
     """
-    keys, values, single = lists.keys, lists.values, np.empty(1, np.int32)
-    for k in range(len(terms)):
-        if k + AHEAD < len(terms):
-            fetch_slot(keys, values, token_key(node, terms[k + AHEAD]))
-        which = np.int64(value_of(keys, values, token_key(node, terms[k])))
-        if which != ABSENT:
-            entries, boxes = entries_of_list(lists, which, single)
-            found = with_room(found[0], n, len(entries)), with_room(found[1], n, len(entries))
-            n = judge_listed(held, entries, boxes, (terms[k], False), message, found, n)
+    if tree.levels[node] > 0:
+        return False
+    return n_terms > 2 * tree.counts[node] or may_qualify(bounds, node, place, 0.0)
+
+
+@kernel
+def count_visited(tree, annotations, visit):
+    """How many entries of lists, and how many rows of leaves, `score_visited` would read."""
+    n_listed = n_in_leaves = 0
+    for i in range(len(visit.nodes)):
+        node = visit.nodes[i]
+        if _reads_rows(tree, annotations.bounds, node, visit.places[i], len(visit.terms)):
+            n_in_leaves += np.int64(tree.counts[node])
+        elif node != ROOT or tree.levels[ROOT] == 0:
+            n_listed += count_entries(annotations.lists, node, visit.terms, 0)
+    return n_listed, n_in_leaves
+
+
+@kernel
+def score_visited(tree, annotations, ranked, visit, message, found, n):
+    """Score the rows that the visited nodes list; return what is found and the new n."""
+    height = tree.levels[ROOT]
+    for i in range(len(visit.nodes)):
+        node, count = visit.nodes[i], tree.counts[visit.nodes[i]]
+        if _reads_rows(tree, annotations.bounds, node, visit.places[i], len(visit.terms)):
+            found = with_found_room(found, n, count)
+            n = score_leaf(ranked, tree.slots[node, :count], tree.boxes[node], height - 1, message, found, n)
+        elif node != ROOT or height == 0:
+            found, n = _score_lists(ranked, annotations.lists, node, visit.terms, message, found, n)
     return found, n
 
 
 @kernel
-def _judge_leaf(held, slots, boxes, n_above, message, found, n):
-    """Judge the rows of a leaf that overlap and were not met above it; return the new n."""
-    rows, asked = held.rows, held.asked
-    for k in range(len(slots)):
-        if k + AHEAD < len(slots):
-            fetch_row(rows, asked, np.int64(slots[k + AHEAD]))
-        if k + NEAR < len(slots):
-            prefetch(rows.terms, rows.offsets[slots[k + NEAR]])
-        row, place = np.int64(slots[k]), place_share(boxes[k], message[1])
-        if place > 0.0:
-            terms = rows.terms[rows.offsets[row] : rows.offsets[row] + rows.n_terms[row]]
-            if not _stands_above(terms, asked.weights, message[0], n_above):
-                n = judge(rows, asked, row, place, message, found, n)
-    return n
-
-
-@kernel
-def _stands_above(terms, weights, marks, n_above):
-    """Whether the heaviest term found is among the first `n_above`, which stand above the leaf."""
-    best = heaviest_found(terms, weights, 0, len(terms), marks)
-    if best == NO_TERM_FOUND or n_above <= 0:
-        return False
-    n_heavier = 0
+def _score_lists(ranked, lists, node, terms, message, found, n):
+    """Score the rows that overlap and whose heaviest term found is listed at this node; return what is found and the
+    new n.
+    """
+    keys, values, single = lists.keys, lists.values, np.empty(1, np.int32)
     for k in range(len(terms)):
-        weight = weights[terms[k]]
-        n_heavier += weight > weights[best] or (weight == weights[best] and terms[k] < best)
-    return n_heavier < n_above
+        if k + AHEAD < len(terms):
+            prefetch_slot(keys, values, term_key(node, terms[k + AHEAD]))
+        which = np.int64(value_of(keys, values, term_key(node, terms[k])))
+        if which != ABSENT:
+            entries = list_entries(lists, which, single)
+            found = with_found_room(found, n, len(entries.rows))
+            n = score_listed(ranked, entries, terms[k], False, message, found, n)
+    return found, n

@@ -1,73 +1,106 @@
-"""What the searches for kind `rank` have in common: rows judged by the exact score, and the far ones met at the root.
+"""Exact scoring of ranked rows, and the rows of place 0, which are listed at the root.
 
-A row of place 0 is met at the root only, and a row of another place only on the way down, so none is judged twice.
-Why none of place 0 is missed that is delivered: its words alone are enough, so it stands at the root with the terms
-without which they would not be, or under ANYWHERE; its heaviest term found is one of these (rank_tokens.py), and it is
-judged in the list of that one.
+No delivered row of place 0 is missed: its words alone reach the threshold, so it is listed at the root under the far
+prefix of its terms, or under ANYWHERE. Its heaviest term found is in the prefix (terms.py), and it is scored in the
+list of that term.
 
-Rows met lie anywhere in memory; reading all rows in their order takes an eighth of the time for each that lists take,
-and a quarter of what leaves do, which have the boxes. So where an eighth or a quarter of them would be met, all are
-judged in order instead, as brute force does.
+Rows from lists lie anywhere in memory. A row read in the order of rows takes an eighth of the time of a row from a
+list, and a quarter of that of a row from a leaf, which contains the boxes. So where the search would meet more than an
+eighth or a quarter of all rows, all rows are scored in order instead, as brute force does.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.intmap import ABSENT, home_slot
+from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.score import combined, place_share, score_of, weight_found, word_share
-from nearcast.structures.ranked_rtree.tokens import ANYWHERE, FAR
+from nearcast.structures.boxes import overlaps
+from nearcast.structures.node_table import prefetch_slot, term_key, value_of
+from nearcast.structures.ranked_rtree.terms import ANYWHERE, FAR
 from nearcast.structures.rtree.node_lists import SINGLE
-from nearcast.structures.rtree.node_table import token_key, value_of
 from nearcast.structures.rtree.nodes import ROOT
-from nearcast.structures.rtree.token_search import overlaps
 
 NO_TERM_FOUND = -1
-AHEAD, NEAR = 8, 4  # rows ahead whose memory is asked for; and whose terms are
-_LISTED, _IN_LEAF = 8, 4  # how many times as long a row takes that is met there, as one of all rows in order
+AHEAD, _NEAR = 8, 4  # rows ahead that are prefetched, and whose terms are
+_LISTED, _IN_LEAF = 8, 4  # the time of a row from a list or a leaf, in rows read in order
 _BLOCK = 4096
 
 
+class Message(NamedTuple):
+    """One message of a batch."""
+
+    marks: np.ndarray  # uint8[n_terms]  1 for its terms
+    box: np.ndarray  # float64[4]
+
+
+class Found(NamedTuple):
+    """The rows delivered so far, and their scores. Kernels write at position n and return the new n."""
+
+    rows: np.ndarray  # int32[...]
+    scores: np.ndarray  # float64[...]
+
+
+class Entries(NamedTuple):
+    """The entries of one list."""
+
+    rows: np.ndarray  # int32[n]
+    boxes: np.ndarray  # float32[n,4]  rounded outward; empty if the list has a single row
+
+
+@kernel
+def with_found_room(found, n, extra):
+    return Found(with_room(found.rows, n, extra), with_room(found.scores, n, extra))
+
+
 @inline_kernel
-def judge(rows, asked, row, place, message, found, n):
-    """Write a row and its score at n if it is delivered; return the new n. Terms are read only where its place, which
-    is `place_share`, allows: rounding keeps order, so no score is above that with all words.
+def score_row(rows, params, row, place, message, found, n):
+    """Write a row and its score at n if it is delivered; return the new n. `place` is its `place_share`.
+
+    Its terms are read only if the score with all words would reach the threshold. Rounding is monotone, so no score is
+    above that.
     """
-    if combined(asked.alphas[row], place, 1.0) >= asked.thresholds[row]:
-        words = word_share(weight_found(rows, row, message[0], asked.weights), asked.own_weights[row])
-        score = combined(asked.alphas[row], place, words)
-        found[0][n], found[1][n] = row, score
-        n += score >= asked.thresholds[row]
+    if combined(params.alphas[row], place, 1.0) >= params.thresholds[row]:
+        words = word_share(weight_found(rows, row, message.marks, params.weights), params.own_weights[row])
+        score = combined(params.alphas[row], place, words)
+        found.rows[n], found.scores[n] = row, score
+        n += score >= params.thresholds[row]
     return n
 
 
 @inline_kernel
-def fetch_row(rows, asked, row):
-    """Ask for the memory of what a row asks for, and of where its terms lie."""
-    prefetch(asked.alphas, row)
-    prefetch(asked.thresholds, row)
-    prefetch(asked.own_weights, row)
-    prefetch(rows.offsets, row)
-    prefetch(rows.n_terms, row)
+def _prefetch_row(rows, params, some, k):
+    """Before row k of `some` is scored, prefetch the parameters of a later row and the terms of a nearer one."""
+    if k + AHEAD < len(some):
+        row = np.int64(some[k + AHEAD])
+        prefetch(params.alphas, row)
+        prefetch(params.thresholds, row)
+        prefetch(params.own_weights, row)
+        prefetch(rows.offsets, row)
+        prefetch(rows.n_terms, row)
+    if k + _NEAR < len(some):
+        prefetch(rows.terms, rows.offsets[some[k + _NEAR]])
 
 
 @kernel
-def weighing(held, terms):
-    """Those of a message's terms that weigh anything: no row stands with others."""
+def weighty_terms(ranked, terms):
+    """int64: the terms of a message that have weight. No row is filed under other terms."""
     out = np.empty(len(terms), np.int64)
     n = 0
     for k in range(len(terms)):
         out[n] = terms[k]
-        n += held.asked.weights[terms[k]] > 0.0
+        n += ranked.rank_params.weights[terms[k]] > 0.0
     return out[:n]
 
 
 @kernel
-def heaviest_found(terms, weights, first, stop, marks):
-    """The heaviest of a row's terms that is found, among equals the smallest; NO_TERM_FOUND where none weighs."""
+def _heaviest_found(terms, weights, first, stop, marks):
+    """The heaviest marked term of terms[first:stop], among equals the first; NO_TERM_FOUND if none has weight."""
     best, most = NO_TERM_FOUND, 0.0
     for k in range(first, stop):
         if marks[terms[k]] != 0 and weights[terms[k]] > most:
@@ -76,23 +109,23 @@ def heaviest_found(terms, weights, first, stop, marks):
 
 
 @kernel
-def entries_of_list(lists, which, single):
-    """The rows of a list, and their rounded boxes (none where it has one row alone, which is written to `single`)."""
+def list_entries(lists, which, single):
+    """The entries of a list. A single row, which lies in the table, is written to `single`."""
     if which <= SINGLE:
         single[0] = SINGLE - which
-        return single, lists.boxes[:0]
+        return Entries(single, lists.boxes[:0])
     first, stop = lists.offsets[which], lists.offsets[which] + lists.counts[which]
-    return lists.rows[first:stop], lists.boxes[first:stop]
+    return Entries(lists.rows[first:stop], lists.boxes[first:stop])
 
 
 @kernel
 def count_entries(lists, node, terms, mark):
-    """How many entries the lists of a node have for these terms, marked so."""
+    """How many entries the lists of a node have for these terms, to which `mark` is added."""
     keys, values, total = lists.keys, lists.values, 0
     for k in range(len(terms)):
         if k + AHEAD < len(terms):
-            fetch_slot(keys, values, token_key(node, terms[k + AHEAD] | mark))
-        which = value_of(keys, values, token_key(node, terms[k] | mark))
+            prefetch_slot(keys, values, term_key(node, terms[k + AHEAD] | mark))
+        which = value_of(keys, values, term_key(node, terms[k] | mark))
         if which != ABSENT:
             total += 1 if which <= SINGLE else np.int64(lists.counts[which])
     return total
@@ -100,84 +133,103 @@ def count_entries(lists, node, terms, mark):
 
 @kernel
 def far_entries(lists, terms):
-    """How many entries `judge_far` would read."""
+    """How many entries `score_far` would read."""
     return count_entries(lists, ROOT, terms, FAR) + count_entries(lists, ROOT, np.full(1, ANYWHERE), 0)
-
-
-@inline_kernel
-def fetch_slot(keys, values, key):
-    """Ask for the memory of a key."""
-    slot = home_slot(key, len(keys) - 1)
-    prefetch(keys, slot)
-    prefetch(values, slot)
 
 
 @kernel
 def is_scan_cheaper(tree, n_listed, n_in_leaves):
+    """Whether to score all rows in order instead of so many entries of lists and rows of leaves."""
     return _LISTED * n_listed + _IN_LEAF * n_in_leaves > len(tree.leaves)
 
 
 @kernel
-def judge_all(tree, held, message, found, n):
-    """Judge all rows of the tree in their order; return what is found, the new n and how many rows there are."""
+def score_all(tree, ranked, message, found, n):
+    """Score all rows of the tree in order; return what is found, the new n and the number of rows."""
     leaves, seen = tree.leaves, 0
     for first in range(0, len(leaves), _BLOCK):
         stop = min(first + _BLOCK, len(leaves))
-        found = with_room(found[0], n, stop - first), with_room(found[1], n, stop - first)
-        n, more = _judge_block(held.rows, held.asked, leaves, (first, stop), message, found, n)
+        found = with_found_room(found, n, stop - first)
+        n, more = _score_block(ranked, leaves[:stop], first, message, found, n)
         seen += more
     return found, n, seen
 
 
 @kernel
-def _judge_block(rows, asked, leaves, block, message, found, n):
-    seen = 0
-    marks, box = message
-    out, scores = found
-    for row in range(block[0], block[1]):
+def _score_block(ranked, leaves, first, message, found, n):
+    """Score the rows from `first` on; `leaves` is -1 for a row that is not in the tree."""
+    rows, params, seen = ranked.rows, ranked.rank_params, 0
+    for row in range(first, len(leaves)):
         if leaves[row] >= 0:
             seen += 1
-            score = score_of(rows, asked, row, marks, box)
-            out[n], scores[n] = row, score
-            n += score >= asked.thresholds[row]
+            score = score_of(rows, params, row, message.marks, message.box)
+            found.rows[n], found.scores[n] = row, score
+            n += score >= params.thresholds[row]
     return n, seen
 
 
 @kernel
-def judge_far(held, lists, terms, message, found, n):
-    """Judge the rows of place 0 that stand at the root; return what is found, the new n and the entries read."""
+def score_far(ranked, lists, terms, message, found, n):
+    """Score the rows of place 0 listed at the root; return what is found, the new n and the number of entries."""
     seen, single = 0, np.empty(1, np.int32)
     for k in range(len(terms) + 1):
-        token = terms[k] | FAR if k < len(terms) else np.int64(ANYWHERE)
-        which = np.int64(value_of(lists.keys, lists.values, token_key(ROOT, token)))
+        term = terms[k] | FAR if k < len(terms) else np.int64(ANYWHERE)
+        which = np.int64(value_of(lists.keys, lists.values, term_key(ROOT, term)))
         if which != ABSENT:
-            entries, boxes = entries_of_list(lists, which, single)
-            found = with_room(found[0], n, len(entries)), with_room(found[1], n, len(entries))
-            seen += len(entries)
-            n = judge_listed(held, entries, boxes, (token, True), message, found, n)
+            entries = list_entries(lists, which, single)
+            found = with_found_room(found, n, len(entries.rows))
+            seen += len(entries.rows)
+            n = score_listed(ranked, entries, term, True, message, found, n)
     return found, n, seen
 
 
 @kernel
-def judge_listed(held, entries, boxes, asks, message, found, n):
-    """Judge rows of a list whose heaviest term found it is: those of place 0 where `asks` is for far ones, else the
-    others. Their boxes there are rounded outward: those that miss need no exact look. Returns the new n.
+def score_listed(ranked, entries, term, is_far, message, found, n):
+    """Score the rows of the list of a term whose heaviest term found it is: rows of place 0 if `is_far`, else the
+    others. Return the new n. A row whose rounded box misses the message has place 0 without an exact test.
     """
-    rows, asked = held.rows, held.asked
-    offsets, n_terms, terms, weights = rows.offsets, rows.n_terms, rows.terms, asked.weights
-    token, is_far = asks
-    term, marks, box = token & (FAR - 1), message[0], message[1]
-    for k in range(len(entries)):
-        if k + AHEAD < len(entries):
-            fetch_row(rows, asked, np.int64(entries[k + AHEAD]))
-        if k + NEAR < len(entries):
-            prefetch(terms, offsets[entries[k + NEAR]])
-        row, place = np.int64(entries[k]), 0.0
+    rows, params, listed, boxes = ranked.rows, ranked.rank_params, entries.rows, entries.boxes
+    offsets, n_terms, terms, weights = rows.offsets, rows.n_terms, rows.terms, params.weights
+    unmarked, marks, box = term & (FAR - 1), message.marks, message.box
+    for k in range(len(listed)):
+        _prefetch_row(rows, params, listed, k)
+        row, place = np.int64(listed[k]), 0.0
         if len(boxes) == 0 or overlaps(boxes, k, box):
             place = place_share(rows.boxes[row], box)
         if (place == 0.0) != is_far:
             continue
         first = offsets[row]
-        if token == ANYWHERE or heaviest_found(terms, weights, first, first + n_terms[row], marks) == term:
-            n = judge(rows, asked, row, place, message, found, n)
+        if term == ANYWHERE or _heaviest_found(terms, weights, first, first + n_terms[row], marks) == unmarked:
+            n = score_row(rows, params, row, place, message, found, n)
     return n
+
+
+@kernel
+def score_leaf(ranked, slots, boxes, n_above, message, found, n):
+    """Score the rows of a leaf that overlap; return the new n. A row is left out if its heaviest term found is among
+    its `n_above` heaviest terms, because a node above has listed it. Prefetching halves the time.
+    """
+    rows, params = ranked.rows, ranked.rank_params
+    for k in range(len(slots)):
+        _prefetch_row(rows, params, slots, k)
+        row, place = np.int64(slots[k]), place_share(boxes[k], message.box)
+        if place > 0.0:
+            if n_above > 0:
+                terms = rows.terms[rows.offsets[row] : rows.offsets[row] + rows.n_terms[row]]
+                if _is_listed_above(terms, params.weights, message.marks, n_above):
+                    continue
+            n = score_row(rows, params, row, place, message, found, n)
+    return n
+
+
+@kernel
+def _is_listed_above(terms, weights, marks, n_above):
+    """Whether the heaviest term found is among the `n_above` heaviest terms, which nodes above the leaf list."""
+    best = _heaviest_found(terms, weights, 0, len(terms), marks)
+    if best == NO_TERM_FOUND:
+        return False
+    n_heavier = 0
+    for k in range(len(terms)):
+        weight = weights[terms[k]]
+        n_heavier += weight > weights[best] or (weight == weights[best] and terms[k] < best)
+    return n_heavier < n_above

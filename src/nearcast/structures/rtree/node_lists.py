@@ -1,10 +1,10 @@
-"""Inverted lists of rows, one for each node and token that has any: appended to, filtered and emptied.
+"""Inverted lists of rows, one for each pair of node and term that has rows.
 
-One hash table (node, token) -> list, and one arena. An entry holds the row and its box (float32, rounded outward), so
-that a scan reads one stretch of memory. A list of one row, which nine of ten are, lies in the table itself: its value
-is SINGLE less the row. It takes 40 bytes less, and reading it three cache misses less. A full list moves to the arena's
-end with half as much room again; the arena is packed once a third of it is holes. Kernels that append return the
-arrays: they may have become larger ones.
+One hash table (node, term) -> list, and one arena. An entry is a row and its box (float32, rounded outward), so that a
+scan reads one stretch of memory. A list of one row, as nine of ten are, lies in the table itself: its value is SINGLE
+minus the row. That saves 40 bytes, and three cache misses when it is read. A full list moves to the end of the arena
+with half as much room again; the arena is packed once a third of it is holes. Kernels that append return the arrays,
+because they may have replaced them by larger ones.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot, put_one, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.structures.postings import rounded_down
-from nearcast.structures.rtree.node_table import with_slots
+from nearcast.structures.arena import free_number, has_many_holes, larger_room, take_number
+from nearcast.structures.boxes import rounded_down
+from nearcast.structures.node_table import with_slots
 
-SIZE, N_LISTS, N_FREE, END, HELD = range(5)  # places in ListArrays.head
+SIZE, N_LISTS, N_FREE, END, IN_USE = range(5)  # positions in ListArrays.head
 SINGLE = -2  # ABSENT is -1
 _SMALLEST = 16
 
 
 class ListArrays(NamedTuple):
-    """The first two are the hash table, the next four by list, the next two by place in the arena."""
+    """The hash table (two arrays), one row a list (four arrays), and the arena (two arrays); saved by these names."""
 
     keys: np.ndarray  # int64[capacity]
-    values: np.ndarray  # int32[capacity]   the list, SINGLE less the only row, or ABSENT
+    values: np.ndarray  # int32[capacity]   the list, or SINGLE minus its only row, or ABSENT
     offsets: np.ndarray  # int64[n]
     counts: np.ndarray  # int32[n]
-    rooms: np.ndarray  # int32[n]           how many fit before it must move
-    free: np.ndarray  # int32[n]            numbers of lists that went
+    rooms: np.ndarray  # int32[n]           how many entries fit before the list must move
+    free: np.ndarray  # int32[n]            numbers of removed lists
     rows: np.ndarray  # int32[arena]
     boxes: np.ndarray  # float32[arena, 4]
-    head: np.ndarray  # int64[5]            keys, lists ever numbered, numbers free, the arena's end, room held by lists
+    head: np.ndarray  # int64[5]            keys, numbers given, numbers in `free`, end of the arena, room of all lists
 
 
 def empty_lists() -> ListArrays:
@@ -43,8 +44,9 @@ def empty_lists() -> ListArrays:
 
 
 def laid_out(keys: np.ndarray, values: np.ndarray, counts: np.ndarray) -> ListArrays:
-    """Empty lists with exactly the room that `counts` asks for, by the numbers that the hash table has. Those of two or
-    more are numbered anew; the others wait for their row (see `put_first`).
+    """Empty lists with room for exactly `counts` entries. `values` are the numbers of lists in `counts`.
+
+    Lists of two or more entries get new numbers; the other lists get their row by `put_first`.
     """
     is_long = counts >= 2
     used, numbers = np.flatnonzero(values != ABSENT), np.cumsum(is_long, dtype=np.int32) - 1
@@ -65,16 +67,15 @@ def laid_out(keys: np.ndarray, values: np.ndarray, counts: np.ndarray) -> ListAr
 
 
 def packed(lists: ListArrays) -> ListArrays:
-    """The same lists without holes, where a third of the arena is holes; else as they are."""
-    end, held = int(lists.head[END]), int(lists.head[HELD])
-    if end <= 1024 or 3 * held >= 2 * end:
+    """The same lists without holes if a third of the arena is holes; else the lists themselves."""
+    if not has_many_holes(int(lists.head[END]), int(lists.head[IN_USE])):
         return lists
     n = int(lists.head[N_LISTS])
     starts = starts_of(lists.counts[:n])
     rows, boxes = np.empty(starts[-1], np.int32), np.empty((starts[-1], 4), np.float32)
     _copy_lists(lists, starts, rows, boxes)
     counts, head = lists.counts[:n].copy(), lists.head.copy()
-    head[END] = head[HELD] = starts[-1]
+    head[END] = head[IN_USE] = starts[-1]
     return lists._replace(
         offsets=starts[:-1].copy(),
         counts=counts,
@@ -96,7 +97,7 @@ def _copy_lists(lists, starts, rows, boxes):
 
 @kernel
 def put_first(lists, key, row, box):
-    """Put a row into a list that was laid out for it."""
+    """Put a row into a list of `laid_out`, which has room for it."""
     slot = find_slot(lists, key)
     if lists.values[slot] <= SINGLE:
         lists.values[slot] = SINGLE - row
@@ -106,7 +107,7 @@ def put_first(lists, key, row, box):
 
 @kernel
 def append(lists, key, row, boxes):
-    """Put a row at the end of a list, old or new; return the arrays. `boxes` are those of all rows."""
+    """Append a row to a list, which may be new; return the arrays. `boxes` are the exact boxes of all rows."""
     slot = find_slot(lists, key)
     which = np.int64(lists.values[slot])
     if which == ABSENT:
@@ -120,7 +121,7 @@ def append(lists, key, row, boxes):
         _move(lists, which, 2)
         _put(lists, which, other, boxes[other])
     elif lists.counts[which] == lists.rooms[which]:
-        room = lists.counts[which] + lists.counts[which] // 2 + 2
+        room = larger_room(lists.counts[which])
         lists = _with_space(lists, room)
         _move(lists, which, room)
     _put(lists, which, row, boxes[row])
@@ -129,7 +130,7 @@ def append(lists, key, row, boxes):
 
 @kernel
 def _put(lists, which, row, box):
-    """Write one more entry; there is room."""
+    """Write one more entry, for which there is room."""
     at = lists.offsets[which] + lists.counts[which]
     lists.rows[at] = row
     lists.boxes[at, 0], lists.boxes[at, 1] = rounded_down(box[0]), rounded_down(box[1])
@@ -139,7 +140,7 @@ def _put(lists, which, row, box):
 
 @kernel
 def remove_row(lists, key, row):
-    """Take a row out of a list that has it; the last one takes its place. A list that is empty then is no more."""
+    """Remove a row from its list; the last entry takes its place. A list that becomes empty is removed."""
     which = lists.values[find_slot(lists, key)]
     if which <= SINGLE:
         lists.head[SIZE] -= remove_one(lists, key)
@@ -155,7 +156,7 @@ def remove_row(lists, key, row):
 
 @kernel
 def move_marked(lists, source, target, marks, boxes):
-    """Move the marked rows of a list to another one, and unmark them; return the arrays."""
+    """Move the marked rows of one list to another list, and unmark them; return the arrays."""
     which = np.int64(lists.values[find_slot(lists, source)])
     if which <= SINGLE:
         row = SINGLE - which
@@ -179,7 +180,7 @@ def move_marked(lists, source, target, marks, boxes):
 
 @kernel
 def _cut(lists, key, which, n):
-    """Keep the first n entries of a list; one that is left alone lies in the table."""
+    """Keep the first n entries of a list. A single entry moves to the table."""
     lists.counts[which] = n
     if n > 1:
         return
@@ -188,21 +189,14 @@ def _cut(lists, key, which, n):
         put_one(lists, key, SINGLE - lists.rows[lists.offsets[which]])
     else:
         head[SIZE] -= remove_one(lists, key)
-    head[HELD] -= lists.rooms[which]
+    head[IN_USE] -= lists.rooms[which]
     lists.rooms[which] = 0
-    lists.free[head[N_FREE]] = which
-    head[N_FREE] += 1
+    free_number(head, N_FREE, lists.free, which)
 
 
 @kernel
 def _new_list(lists):
-    head = lists.head
-    if head[N_FREE] > 0:
-        head[N_FREE] -= 1
-        which = np.int64(lists.free[head[N_FREE]])
-    else:
-        which = head[N_LISTS]
-        head[N_LISTS] += 1
+    which = take_number(lists.head, N_LISTS, N_FREE, lists.free)
     lists.counts[which] = 0
     lists.rooms[which] = 0
     return which
@@ -210,21 +204,21 @@ def _new_list(lists):
 
 @kernel
 def _move(lists, which, room):
-    """Move a list to the arena's end, where there is room."""
+    """Move a list to the end of the arena, where there is room."""
     head = lists.head
     source, target = lists.offsets[which], head[END]
     for k in range(lists.counts[which]):
         lists.rows[target + k] = lists.rows[source + k]
         lists.boxes[target + k] = lists.boxes[source + k]
     lists.offsets[which] = target
-    head[HELD] += room - lists.rooms[which]
+    head[IN_USE] += room - lists.rooms[which]
     head[END] += room
     lists.rooms[which] = room
 
 
 @kernel
 def _with_space(lists, room):
-    """The arrays, or larger ones, with space for one more key, one more list and `room` more entries."""
+    """The arrays, or larger copies, with space for one more key, one more list and `room` more entries."""
     head = lists.head
     table = with_slots(IntMapArrays(lists.keys, lists.values), head[SIZE], 1)
     offsets, counts, rooms, free = lists.offsets, lists.counts, lists.rooms, lists.free

@@ -1,4 +1,4 @@
-"""The arrays of the tree, and the small steps that every change is made of."""
+"""The arrays of an R-tree, and the small steps that every change consists of."""
 
 from __future__ import annotations
 
@@ -7,38 +7,42 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import free_number, take_number
 
 ROOT = 0
 NONE = -1
 USED, N_FREE, LEAST = 0, 1, 2  # places in TreeArrays.head
 
 
-class TreeArrays(NamedTuple):
-    """The first five by node. The root is node 0 for ever; numbers of nodes that went are used again.
+class Move(NamedTuple):
+    """A step of a change: the entries of `target` from slot `first` on were moved there from its sibling `source`."""
 
-    A node has one slot more than entries are allowed, for the entry that makes it split. An entry's box lies beside
-    it, so that looking at a node reads one stretch of memory; a node's own box is with its parent.
+    source: int
+    target: int
+    first: int
+
+
+class TreeArrays(NamedTuple):
+    """The first five arrays have one row a node. The root is always node 0; numbers of removed nodes are used again.
+
+    A node has one more slot than it may have entries, for the entry that makes it split. The box of an entry lies
+    beside the entry, so that a visit to a node reads one stretch of memory. The box of a node is with its parent.
     """
 
     slots: np.ndarray  # int32[n, B + 1]       rows in a leaf, nodes elsewhere
     boxes: np.ndarray  # float64[n, B + 1, 4]  the box of each entry
-    counts: np.ndarray  # int32[n]             entries in use, the first ones
-    levels: np.ndarray  # int32[n]             0 in a leaf; the root's is the height
-    parents: np.ndarray  # int32[n]            a node that went keeps its own until its number is used again
+    counts: np.ndarray  # int32[n]             entries: the first slots
+    levels: np.ndarray  # int32[n]             0 for a leaf; the level of the root is the height
+    parents: np.ndarray  # int32[n]            NONE for the root; a removed node keeps its parent until it is used again
     leaves: np.ndarray  # int32[rows]          the leaf of each row, or NONE
-    free: np.ndarray  # int32[n]               numbers of nodes that went
-    head: np.ndarray  # int64[3]               nodes ever numbered, numbers free, b
+    free: np.ndarray  # int32[n]               numbers of removed nodes
+    head: np.ndarray  # int64[3]               numbers given so far, numbers in `free`, b
 
 
 @kernel
 def new_node(tree, level):
     """An empty node. The caller has made room."""
-    if tree.head[N_FREE] > 0:
-        tree.head[N_FREE] -= 1
-        node = np.int64(tree.free[tree.head[N_FREE]])
-    else:
-        node = tree.head[USED]
-        tree.head[USED] += 1
+    node = take_number(tree.head, USED, N_FREE, tree.free)
     tree.counts[node] = 0
     tree.levels[node] = level
     return node
@@ -47,18 +51,18 @@ def new_node(tree, level):
 @kernel
 def free_node(tree, node):
     tree.counts[node] = 0
-    tree.free[tree.head[N_FREE]] = node
-    tree.head[N_FREE] += 1
+    free_number(tree.head, N_FREE, tree.free, node)
 
 
 @kernel
-def nodes_left(tree):
-    return len(tree.counts) - tree.head[USED] + tree.head[N_FREE]
+def has_room(tree):
+    """Whether one more row fits, even if it splits a node on every level."""
+    return len(tree.counts) - tree.head[USED] + tree.head[N_FREE] >= tree.levels[ROOT] + 2
 
 
 @kernel
 def slot_of(tree, node, entry):
-    """Where an entry of this node lies."""
+    """The slot of an entry of this node."""
     slots = tree.slots[node]
     k = 0
     while slots[k] != entry:
@@ -68,7 +72,7 @@ def slot_of(tree, node, entry):
 
 @kernel
 def add_entry(tree, node, entry, box):
-    """Put an entry behind the others, and tell it where it is now."""
+    """Append an entry to a node, and set the parent or leaf of the entry."""
     k = tree.counts[node]
     tree.slots[node, k] = entry
     for side in range(4):
@@ -82,7 +86,7 @@ def add_entry(tree, node, entry, box):
 
 @kernel
 def drop_slot(tree, node, k):
-    """Forget the entry in slot k; the last one takes its place."""
+    """Drop the entry in slot k; the last entry takes its slot."""
     last = tree.counts[node] - 1
     tree.slots[node, k] = tree.slots[node, last]
     for side in range(4):
@@ -92,7 +96,7 @@ def drop_slot(tree, node, k):
 
 @kernel
 def box_around(tree, node):
-    """The smallest box around all entries of a node, of which there must be at least one."""
+    """The smallest box around all entries of a node, which must have one."""
     around = tree.boxes[node, 0].copy()
     for k in range(1, tree.counts[node]):
         widen(around, tree.boxes[node, k])
@@ -101,7 +105,7 @@ def box_around(tree, node):
 
 @kernel
 def widen(box, other):
-    """Make `box` large enough for `other` too."""
+    """Enlarge `box` to contain `other`."""
     box[0] = min(box[0], other[0])
     box[1] = min(box[1], other[1])
     box[2] = max(box[2], other[2])
@@ -109,8 +113,8 @@ def widen(box, other):
 
 
 @kernel
-def refit(tree, node):
-    """Set the box of a node, which its parent holds; return whether it changed. Not for the root."""
+def tighten_box(tree, node):
+    """Tighten the box of a node, which lies with its parent; return whether it changed. Not for the root."""
     parent = tree.parents[node]
     own = tree.boxes[parent, slot_of(tree, parent, node)]
     around = box_around(tree, node)
@@ -123,13 +127,13 @@ def refit(tree, node):
 
 @kernel
 def margin(xmin, ymin, xmax, ymax):
-    """Half the way around a box: unlike its area it tells thin boxes and points apart."""
+    """Half the perimeter of a box. It tells thin boxes and points apart, which all have area 0."""
     return (xmax - xmin) + (ymax - ymin)
 
 
 @kernel
 def rows_below(tree, entry, level):
-    """The rows under an entry of a node of this level; the entry itself where the node is a leaf."""
+    """The rows below an entry of a node of this level; the entry itself if the node is a leaf."""
     found = np.empty(1, np.int32)
     found[0] = entry
     for _ in range(level):
@@ -139,7 +143,7 @@ def rows_below(tree, entry, level):
 
 @kernel
 def all_rows(tree):
-    """All rows in the order of the tree: those of a node are neighbours, at every level."""
+    """All rows in the order of the tree: the rows below each node are neighbours."""
     return rows_below(tree, ROOT, tree.levels[ROOT] + 1)
 
 

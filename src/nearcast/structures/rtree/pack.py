@@ -1,4 +1,4 @@
-"""Sort-tile-recursive packing: slices by x, tiles by y, level by level, every node with b to B entries."""
+"""Sort-tile-recursive packing, level by level: slices by x, tiles by y. Every node has b to B entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Level(NamedTuple):
-    """Node k of the level holds members order[starts[k]:starts[k + 1]] of what lies below."""
+    """One level of the tree. Node k has the entries order[starts[k]:starts[k + 1]] of the level below."""
 
     order: np.ndarray  # int64[n]
     starts: np.ndarray  # int64[n_nodes + 1]
@@ -21,7 +21,7 @@ class Level(NamedTuple):
 
 
 def packed_levels(boxes: np.ndarray, b: int, most: int) -> list[Level]:
-    """The levels of a tree over these boxes, leaves first, the root alone in the last."""
+    """The levels of a tree over these boxes: leaves first; the last level is the root."""
     levels = [_packed(boxes, b, most)]
     while levels[-1].size > 1:
         levels.append(_packed(levels[-1].boxes, b, most))
@@ -29,8 +29,8 @@ def packed_levels(boxes: np.ndarray, b: int, most: int) -> list[Level]:
 
 
 def n_nodes_for(n: int, b: int, most: int) -> int:
-    """How many nodes share n entries: filled to four fifths, so that the first inserts do not split every one of them;
-    fewer where that would leave less than b for each.
+    """The number of nodes for n entries. Nodes are filled to four fifths, so that the first inserts do not split all of
+    them; there are fewer nodes where these would have less than b entries each.
     """
     if n <= most:
         return 1
@@ -53,4 +53,4 @@ def _packed(boxes: np.ndarray, b: int, most: int) -> Level:
 
 
 def _middles(boxes: np.ndarray, axis: int) -> np.ndarray:
-    return np.asarray(boxes[:, axis] / 2 + boxes[:, axis + 2] / 2)  # halves first: sums of huge ones overflow
+    return np.asarray(boxes[:, axis] / 2 + boxes[:, axis + 2] / 2)  # halves first: sums of huge values overflow

@@ -1,4 +1,4 @@
-"""Trees in which terms chosen by frequency stand for a row, and the options that say how they are chosen."""
+"""Trees in which a row is represented by terms that are chosen by frequency, and the options of that choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nearcast.structures.rtree.tree_method import TreeMethod
 
 
 class RepresentedTree(TreeMethod):
-    """`tokens` and `cells` choose the terms (representative.py); nodes have `b` to `B` entries."""
+    """`tokens` and `cells` choose the terms (see representative.py); nodes have `b` to `B` entries."""
 
     checked_with = ("", "b=2 B=4 cells=9", "b=3 B=7 tokens=idf", "b=2 B=5 tokens=df", "b=4 B=9 tokens=random")
 
@@ -29,11 +29,11 @@ class RepresentedTree(TreeMethod):
     ) -> None:
         super().__init__(store, space, b, B)
         self._representatives = Representatives(store, space, tokens, cells)
-        self.start()
+        self.make_empty()
 
     @abstractmethod
-    def start(self) -> None:
-        """Make what hangs on the nodes, with nothing in it."""
+    def make_empty(self) -> None:
+        """Make the annotations, and what else the method keeps, without rows."""
 
     def remove(self, rows: np.ndarray) -> None:
         super().remove(rows)
@@ -41,7 +41,7 @@ class RepresentedTree(TreeMethod):
 
     @property
     def nbytes(self) -> int:
-        return self.tree.nbytes + self._representatives.nbytes
+        return super().nbytes + self._representatives.nbytes
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, header = super().state()

@@ -1,7 +1,7 @@
-"""Rows going out: a node with too few entries is poured into its nearest sibling, or takes some of that one's.
+"""Removal of rows from an R-tree: a node with too few entries is merged with its nearest sibling, or borrows entries.
 
-Deviates from Guttman's condensing, which inserts the entries of a small node again from the top: between siblings
-nothing changes for the nodes above, whose token sets and lists stay as they are.
+Deviates from Guttman's condensing, which inserts the entries of a small node again from the root. A move between
+siblings changes nothing for the nodes above them, so their annotations stay as they are.
 """
 
 from __future__ import annotations
@@ -13,24 +13,25 @@ from nearcast.structures.rtree.nodes import (
     LEAST,
     NONE,
     ROOT,
+    Move,
     add_entry,
     box_around,
     drop_slot,
     free_node,
     margin,
-    refit,
     slot_of,
+    tighten_box,
 )
 
 
 @kernel
 def take_row(tree, row):
-    """Take a row out of its leaf, which is returned and may then be underfull: see `is_underfull` and `settle`."""
+    """Take a row out of its leaf; return the leaf. It may then be underfull: see `merge_or_borrow`."""
     leaf = np.int64(tree.leaves[row])
     drop_slot(tree, leaf, slot_of(tree, leaf, row))
     tree.leaves[row] = NONE
     node = leaf
-    while node != ROOT and refit(tree, node):
+    while node != ROOT and tighten_box(tree, node):
         node = np.int64(tree.parents[node])
     return leaf
 
@@ -41,11 +42,8 @@ def is_underfull(tree, node):
 
 
 @kernel
-def settle(tree, node):
-    """Pour an underfull node into a sibling, or fill it from there.
-
-    Returns (source, target, first): the entries of target from slot `first` on are those that came from source.
-    """
+def merge_or_borrow(tree, node):
+    """Move all entries of an underfull node to its nearest sibling, or some of the sibling's to it; return the move."""
     parent = tree.parents[node]
     sibling = _nearest_sibling(tree, parent, node)
     most = tree.slots.shape[1] - 1
@@ -63,25 +61,25 @@ def settle(tree, node):
             k = _nearest_entry(tree, sibling, box_around(tree, node))
             add_entry(tree, node, tree.slots[sibling, k], tree.boxes[sibling, k])
             drop_slot(tree, sibling, k)
-        refit(tree, node)
-    refit(tree, sibling)
-    return source, target, first
+        tighten_box(tree, node)
+    tighten_box(tree, sibling)
+    return Move(source, target, first)
 
 
 @kernel
 def _nearest_sibling(tree, parent, node):
-    k = _nearest_entry_but(tree, parent, box_around(tree, node), node)
+    k = _nearest_other_entry(tree, parent, box_around(tree, node), node)
     return np.int64(tree.slots[parent, k])
 
 
 @kernel
 def _nearest_entry(tree, node, box):
-    return _nearest_entry_but(tree, node, box, NONE)
+    return _nearest_other_entry(tree, node, box, NONE)
 
 
 @kernel
-def _nearest_entry_but(tree, node, box, excluded):
-    """The slot of the entry, other than the one excluded, that together with `box` has the smallest margin."""
+def _nearest_other_entry(tree, node, box, excluded):
+    """The slot of the entry, other than `excluded`, that has the smallest margin together with `box`."""
     best, least_margin = NONE, np.inf
     for k in range(tree.counts[node]):
         own = tree.boxes[node, k]
@@ -93,13 +91,13 @@ def _nearest_entry_but(tree, node, box, excluded):
 
 @kernel
 def root_is_thin(tree):
-    """Whether the root has one child alone, whose place it should take."""
+    """Whether the root has a single child and should be lowered."""
     return tree.levels[ROOT] > 0 and tree.counts[ROOT] == 1
 
 
 @kernel
 def lower_root(tree):
-    """Take the place of the only child."""
+    """Replace the root's only child by its entries."""
     child = np.int64(tree.slots[ROOT, 0])
     tree.levels[ROOT] -= 1
     tree.counts[ROOT] = 0

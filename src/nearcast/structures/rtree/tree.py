@@ -1,4 +1,4 @@
-"""The tree as a whole: built, given room, saved and opened."""
+"""The R-tree as an object: build, growth of its arrays, save and open."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
 from nearcast.structures.rtree.grow import raise_root
-from nearcast.structures.rtree.nodes import NONE, ROOT, USED, TreeArrays, add_entry, nodes_left
+from nearcast.structures.rtree.nodes import NONE, ROOT, USED, TreeArrays, add_entry, has_room
 from nearcast.structures.rtree.pack import packed_levels
 from nearcast.structures.rtree.shrink import lower_root
 
 
 class RTree:
-    """b to B entries a node, the root excepted."""
+    """An R-tree whose nodes, other than the root, have `b` to `most` entries."""
 
     def __init__(self, b: int, most: int) -> None:
         whole = isinstance(b, int) and isinstance(most, int)
@@ -39,7 +39,7 @@ class RTree:
 
     @property
     def height(self) -> int:
-        """Levels below the root; 0 where the root is a leaf."""
+        """The number of levels below the root."""
         return int(self.arrays.levels[ROOT])
 
     @property
@@ -47,19 +47,19 @@ class RTree:
         return sum(int(array.nbytes) for array in self.arrays)
 
     def build(self, rows: np.ndarray, boxes: np.ndarray, n_rows: int) -> None:
-        """Start anew with these rows and their boxes."""
+        """Replace the tree by a packed tree over these rows and their boxes."""
         levels = packed_levels(boxes, self._b, self._most)
         self.arrays = self._empty(sum(level.size for level in levels), n_rows)
         first = 0
-        for height in range(len(levels) - 1, -1, -1):  # numbered from the root on, level by level
+        for height in range(len(levels) - 1, -1, -1):  # nodes are numbered level by level, from the root
             level = levels[height]
             below = levels[height - 1].boxes if height else boxes
             entries = level.order + first + level.size if height else rows[level.order]
-            _fill(self.arrays, (first, height), entries.astype(np.int32), below[level.order], level.starts)
+            _fill(self.arrays, first, height, entries.astype(np.int32), below[level.order], level.starts)
             first += level.size
 
     def make_room(self, n_rows: int) -> None:
-        """Room for one more row, whatever it splits, and for rows of numbers up to n_rows."""
+        """Make room for one more row, whatever it splits, and for row numbers below n_rows."""
         a = self.arrays
         needed = len(a.counts)
         if not has_room(a):
@@ -89,15 +89,8 @@ class RTree:
 
 
 @kernel
-def has_room(tree):
-    """Whether one more row may come, whatever it splits."""
-    return nodes_left(tree) >= tree.levels[ROOT] + 2
-
-
-@kernel
-def _fill(tree, place, entries, boxes, starts):
-    """Nodes of one level, from number `first` on, with these entries."""
-    first, height = place
+def _fill(tree, first, height, entries, boxes, starts):
+    """Fill the nodes of one level, numbered from `first` on, with these entries."""
     for k in range(len(starts) - 1):
         tree.levels[first + k] = height
         for i in range(starts[k], starts[k + 1]):

@@ -1,5 +1,6 @@
-"""A trie over token sets that knows places: nodes with boxes and ranges of numbers, rows in the order of their sets.
+"""A trie over the term sets of rows, in flat arrays. Its nodes know boxes and number ranges of the rows below them.
 
-Token sets are read from the rarest token on. A node stands for a set: the tokens on the way to it. Rows with just that
-set are its list; its children go on with one token more, which is more frequent than its own. All in flat arrays.
+Terms have ranks by falling frequency (term_ranks.py), and a set is read from its rarest term, the highest rank, on. A
+node stands for the set of ranks on the path to it. The node's list has the rows with exactly that set; its children
+continue with one lower rank. Rows are numbered in the order of their sets (numbering.py).
 """

@@ -1,4 +1,4 @@
-"""The arrays of the trie, and the small steps that every change is made of."""
+"""The arrays of a trie, and the kernels that find, add and empty nodes."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from nearcast.arrays.jit import kernel
 
 ROOT = 0
 NONE = -1
-USED, N_FREE, CHILDREN_USED, ROWS_USED, GAP, RENUMBERED = 0, 1, 2, 3, 4, 5  # places in TrieArrays.head
-FIRST_CHILD, N_CHILDREN, FIRST_ROW, N_ROWS = 0, 1, 2, 3  # columns of TrieArrays.spans
+USED, N_FREE, CHILDREN_USED, ROWS_USED, GAP, RENUMBERED = range(6)  # places in TrieArrays.head
+FIRST_CHILD, N_CHILDREN, FIRST_ROW, N_ROWS = range(4)  # columns of TrieArrays.spans
 
 
 class TrieArrays(NamedTuple):
-    """By node, then by place in the two arenas, then by row.
+    """Arrays by node, then by place in one of two arenas, then by row.
 
-    The root is node 0 for ever; numbers of nodes that went are used again. The children of a node are a run of one
-    arena, by token; the rows of its own list a run of the other, by number, with their boxes. What a search reads of
-    a node is its record, half a cache line, of which spans and boxes are views: each miss less is a third of the time.
+    The root is node 0; numbers of dropped nodes are used again. The children of a node are a run in one arena, sorted
+    by rank; the rows of its list are a run in the other, sorted by number, with their boxes. A search reads a node's
+    record, half a cache line; spans and boxes are views of the records. Each cache miss less saves a third of the time.
     """
 
-    records: np.ndarray  # int32[n,8]    the spans, then the box
-    spans: np.ndarray  # int32[n,4]      where its children start and how many they are; the same of its own rows
-    boxes: np.ndarray  # float32[n,4]    around all rows below, rounded outward
-    ranges: np.ndarray  # int64[n,2]     the least and the largest number of a row below
-    tokens: np.ndarray  # int32[n]       the token that leads to it from its parent
+    records: np.ndarray  # int32[n,8]    the span, then the box
+    spans: np.ndarray  # int32[n,4]      where its children start, how many they are; the same for its own rows
+    boxes: np.ndarray  # float32[n,4]    around all rows at or below, rounded outward
+    ranges: np.ndarray  # int64[n,2]     the least and the largest number of a row at or below
+    ranks: np.ndarray  # int32[n]        the term rank that leads to it from its parent
     parents: np.ndarray  # int32[n]
-    below: np.ndarray  # int32[n]        rows below, its own included
-    rooms: np.ndarray  # int32[n,2]      how many children, and rows of its own, fit before its run must move
+    below: np.ndarray  # int32[n]        rows at or below
+    rooms: np.ndarray  # int32[n,2]      how many children, and own rows, fit before its run must move
     debts: np.ndarray  # int32[n]        removals since its box was exact; see shrink.py
-    free: np.ndarray  # int32[n]         numbers of nodes that went
-    children: np.ndarray  # int32[arena,2]  token and node
+    free: np.ndarray  # int32[n]         numbers of dropped nodes
+    children: np.ndarray  # int32[arena,2]  rank and node
     rows: np.ndarray  # int32[arena]
     row_boxes: np.ndarray  # float32[arena,4]  rounded outward
     numbers: np.ndarray  # int64[rows]   the order of all rows
     leaves: np.ndarray  # int32[rows]    the node whose list has the row, or NONE
-    head: np.ndarray  # int64[6]         nodes ever numbered, numbers free, arenas' ends, the gap, rows renumbered
+    head: np.ndarray  # int64[6]  nodes ever numbered, numbers free, ends of both arenas, the gap, rows renumbered
 
 
-def views_of(records: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Records, and their halves: spans and boxes."""
-    return records, records[:, :4], records.view(np.float32)[:, 4:]
+def views_of(records: np.ndarray) -> dict[str, np.ndarray]:
+    """The records and their two halves, by field."""
+    return {"records": records, "spans": records[:, :4], "boxes": records.view(np.float32)[:, 4:]}
 
 
 @kernel
-def child_place(trie, node, token):
-    """The place in the arena of the node's first child whose token is not below `token`; it may be the run's end."""
+def child_place(trie, node, rank):
+    """The place in the arena of the node's first child whose rank is not below `rank`; it may be the run's end."""
     low = np.int64(trie.spans[node, FIRST_CHILD])
     high = low + trie.spans[node, N_CHILDREN]
     while low < high:
         middle = (low + high) >> 1
-        if trie.children[middle, 0] < token:
+        if trie.children[middle, 0] < rank:
             low = middle + 1
         else:
             high = middle
@@ -60,17 +60,17 @@ def child_place(trie, node, token):
 
 
 @kernel
-def child_of(trie, node, token):
-    """The child that a token leads to, or NONE."""
-    place = child_place(trie, node, token)
-    if place == trie.spans[node, FIRST_CHILD] + trie.spans[node, N_CHILDREN] or trie.children[place, 0] != token:
+def child_of(trie, node, rank):
+    """The child that a rank leads to, or NONE."""
+    place = child_place(trie, node, rank)
+    if place == trie.spans[node, FIRST_CHILD] + trie.spans[node, N_CHILDREN] or trie.children[place, 0] != rank:
         return NONE
     return np.int64(trie.children[place, 1])
 
 
 @kernel
 def set_range(trie, node):
-    """The range of a node that has rows below, from its own rows and its first and last child: its own come first."""
+    """Set the range of a node with rows from its own rows, which come first, and its first and last child."""
     first_child, n_children, first_row, n_rows = trie.spans[node]
     if n_rows > 0:
         trie.ranges[node, 0] = trie.numbers[trie.rows[first_row]]
@@ -82,8 +82,8 @@ def set_range(trie, node):
 
 
 @kernel
-def new_node(trie, parent, token):
-    """A node without children and rows. The caller has made room, and hangs it on its parent."""
+def new_node(trie, parent, rank):
+    """Add a node without children and rows; the caller has made room and enters it among its parent's children."""
     if trie.head[N_FREE] > 0:
         trie.head[N_FREE] -= 1
         node = np.int64(trie.free[trie.head[N_FREE]])
@@ -91,7 +91,7 @@ def new_node(trie, parent, token):
         node = trie.head[USED]
         trie.head[USED] += 1
     empty_node(trie, node)
-    trie.parents[node], trie.tokens[node] = parent, token
+    trie.parents[node], trie.ranks[node] = parent, rank
     return node
 
 
@@ -106,6 +106,6 @@ def empty_node(trie, node):
 
 @kernel
 def widen(box, other):
-    """Make a box hold another one too."""
+    """Extend a box so that it contains another one."""
     box[0], box[1] = min(box[0], other[0]), min(box[1], other[1])
     box[2], box[3] = max(box[2], other[2]), max(box[3], other[3])

@@ -1,10 +1,10 @@
-"""Numbers of rows: their order, with gaps for those to come.
+"""Numbers of rows: they give the order of rows, with gaps for rows to come.
 
-A row that joins a list is its last: it takes the next number, so that a gap lasts for as many rows as it has numbers. A
-row that starts a list takes the middle of its gap. Where a gap is used up, rows around it are spread anew: of the
-smallest part of the trie that has room, which grows from the node's own subtrie over runs of siblings to the whole. The
-larger the part, the more room it must have (half as much again with each step), so that large parts are spread rarely.
-The order of rows never changes by that, and at the ends there is always room.
+A row that is appended to a list takes the next number, so a gap lasts for as many rows as it has numbers. The first row
+of a list takes the middle of its gap. When a gap is used up, rows around it are renumbered: those of the smallest part
+of the trie that has room, which grows from the node's own subtree over runs of siblings to the whole trie. The larger
+the part, the more room it must have (half as much again with each step), so large parts are renumbered rarely. This
+never changes the order of rows, and there is always room at both ends.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from nearcast.structures.trie.nodes import (
     set_range,
 )
 
-LOWEST, HIGHEST = np.int64(-(1 << 61)), np.int64(1 << 61)  # below and above every number; their difference is one too
+LOWEST, HIGHEST = np.int64(-(1 << 61)), np.int64(1 << 61)  # beyond every number; their difference fits in int64 too
 
 
 @kernel
 def number_before(trie, node):
-    """The largest number of a row before those below the node, or LOWEST."""
+    """The largest number of a row before those at or below the node, or LOWEST."""
     while node != ROOT:
         parent = np.int64(trie.parents[node])
-        place = child_place(trie, parent, trie.tokens[node])
+        place = child_place(trie, parent, trie.ranks[node])
         if place > trie.spans[parent, FIRST_CHILD]:
             return trie.ranges[trie.children[place - 1, 1], 1]
         if trie.spans[parent, N_ROWS] > 0:
@@ -44,10 +44,10 @@ def number_before(trie, node):
 
 @kernel
 def number_behind(trie, node):
-    """The least number of a row behind those below the node, or HIGHEST."""
+    """The least number of a row behind those at or below the node, or HIGHEST."""
     while node != ROOT:
         parent = np.int64(trie.parents[node])
-        place = child_place(trie, parent, trie.tokens[node]) + 1
+        place = child_place(trie, parent, trie.ranks[node]) + 1
         if place < trie.spans[parent, FIRST_CHILD] + trie.spans[parent, N_CHILDREN]:
             return trie.ranges[trie.children[place, 1], 0]
         node = parent
@@ -56,7 +56,7 @@ def number_behind(trie, node):
 
 @kernel
 def number_last_row(trie, node):
-    """Number the last row of the node's list, the newest one; others are numbered anew where that must be."""
+    """Number the last row of the node's list, which is new; renumber others if its gap is used up."""
     first, n_rows = np.int64(trie.spans[node, FIRST_ROW]), trie.spans[node, N_ROWS]
     row = trie.rows[first + n_rows - 1]
     before = trie.numbers[trie.rows[first + n_rows - 2]] if n_rows > 1 else number_before(trie, node)
@@ -65,7 +65,7 @@ def number_last_row(trie, node):
     else:
         behind = number_behind(trie, node)
     if behind - before < 2:
-        _spread_around(trie, node)
+        _renumber_around(trie, node)
     elif before == LOWEST:
         trie.numbers[row] = 0 if behind == HIGHEST else behind - trie.head[GAP]
     elif behind == HIGHEST:
@@ -75,26 +75,27 @@ def number_last_row(trie, node):
 
 
 @kernel
-def _spread_around(trie, node):
-    """Number rows around a node anew, the fewest that have room, and set the ranges of all nodes above them."""
+def _renumber_around(trie, node):
+    """Renumber the smallest part around a node that has room, and set the ranges of all nodes above it."""
     needed = 2
     while node != ROOT:
-        if _spread_if_room(trie, node, (0, 0), needed):
+        if _renumber_if_room(trie, node, (0, 0), needed):
             break
         parent = np.int64(trie.parents[node])
         first = np.int64(trie.spans[parent, FIRST_CHILD])
         stop = first + trie.spans[parent, N_CHILDREN]
-        place, reach, spread = child_place(trie, parent, trie.tokens[node]), 1, False
-        while not spread and (place - reach > first or place + reach < stop - 1):
+        place, reach, is_done = child_place(trie, parent, trie.ranks[node]), 1, False
+        while not is_done and (place - reach > first or place + reach < stop - 1):
             needed += needed >> 1
-            spread = _spread_if_room(trie, parent, (max(first, place - reach), min(stop, place + reach + 1)), needed)
+            run = (max(first, place - reach), min(stop, place + reach + 1))
+            is_done = _renumber_if_room(trie, parent, run, needed)
             reach *= 4
         node = parent
-        if spread:
+        if is_done:
             break
         needed += needed >> 1
     if node == ROOT:
-        _spread(trie, ROOT, (0, 0), 0, trie.head[GAP])
+        _renumber(trie, ROOT, (0, 0), 0, trie.head[GAP])
     while node != ROOT:
         set_range(trie, node)
         node = np.int64(trie.parents[node])
@@ -102,8 +103,11 @@ def _spread_around(trie, node):
 
 
 @kernel
-def _spread_if_room(trie, node, run, needed):
-    """Spread what is below a node, or below a run of its children, if each row gets `needed` numbers; say whether."""
+def _renumber_if_room(trie, node, run, needed):
+    """Renumber the rows below a node, or below a run of its children, if each gets `needed` numbers; return whether.
+
+    A run is (first place, stop) in the arena of children; an empty run means the node itself.
+    """
     first, stop = run
     count, before, behind = np.int64(0), LOWEST, HIGHEST
     if first == stop:
@@ -115,7 +119,7 @@ def _spread_if_room(trie, node, run, needed):
         before = number_before(trie, np.int64(trie.children[first, 1]))
         behind = number_behind(trie, np.int64(trie.children[stop - 1, 1]))
     if before == LOWEST and behind == HIGHEST:
-        return False  # it is all there is: the root's own spread has as much room as it likes
+        return False  # these are all rows: renumbering the root has unlimited room
     if before == LOWEST:
         before = behind - (count + 1) * trie.head[GAP]
     elif behind == HIGHEST:
@@ -123,13 +127,13 @@ def _spread_if_room(trie, node, run, needed):
     step = (behind - before) // (count + 1)
     if step < needed:
         return False
-    _spread(trie, node, run, before + step, step)
+    _renumber(trie, node, run, before + step, step)
     return True
 
 
 @kernel
-def _spread(trie, node, run, number, step):
-    """Number the rows below a node, or a run of its children, from `number` on in equal steps; set ranges."""
+def _renumber(trie, node, run, number, step):
+    """Number the rows below a node, or below a run of its children, from `number` on in equal steps; set ranges."""
     stack = np.empty(64, np.int32)
     order = np.empty(64, np.int32)
     n = n_order = 0

@@ -1,4 +1,4 @@
-"""From a node to those of its children that a message leads to, and what a search reads of the trie."""
+"""The arrays that a search of the trie reads, and the step from a node to the children that a message leads to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from nearcast.structures.trie.nodes import FIRST_CHILD, FIRST_ROW, N_CHILDREN, T
 PROBES = {"tokens": 0, "trie": 1, "cost": 2}
 BY_TRIE, BY_COST = PROBES["trie"], PROBES["cost"]
 _AHEAD = 8
-STEP = 1.0  # a step of a binary search among children, in looks of a child at the table of tokens
+STEP = 1.0  # the cost of a step of a binary search among children, in lookups of a child in the message
 
 
-class Held(NamedTuple):
-    """What a search reads, and no more: to hand an array to a kernel takes 0.3 us, 1 us where nothing is in cache,
-    which is as much as a message in a batch of 60 that takes 10.
+class TrieView(NamedTuple):
+    """The arrays that a search reads, and no others.
+
+    Passing an array to a kernel takes 0.3 us, and 1 us with a cold cache: as much as a message in a batch of 60 that
+    takes 10.
     """
 
     records: np.ndarray  # int32[n,8]  see TrieArrays
@@ -27,128 +29,122 @@ class Held(NamedTuple):
     children: np.ndarray  # int32[arena,2]
     rows: np.ndarray  # int32[arena]
     row_boxes: np.ndarray  # float32[arena,4]
-    places: np.ndarray  # int32[n_terms]  in the order of tokens
+    ranks: np.ndarray  # int32[n_terms]  by term
     exact: np.ndarray  # float64[rows,4]  the boxes of the store
 
 
-class Ask(NamedTuple):
-    """One message as the trie sees it."""
+class TrieMessage(NamedTuple):
+    """One message as the trie reads it."""
 
-    tokens: np.ndarray  # int32[n]   its places in the order of tokens, ascending
-    spots: np.ndarray  # int32[n_places]  for each place 1 + where it is in `tokens`, or 0
+    ranks: np.ndarray  # int32[n]  ascending
+    positions: np.ndarray  # int32[n_ranks]  for each rank 1 + its position in `ranks`, or 0
     box: np.ndarray  # float32[8]  rounded outward, then rounded inward
     exact: np.ndarray  # float64[4]
 
 
-def held_of(trie: TrieArrays, places: np.ndarray, exact: np.ndarray) -> Held:
+def trie_view(trie: TrieArrays, ranks: np.ndarray, exact: np.ndarray) -> TrieView:
     sides = trie.records.view(np.float32)
-    return Held(trie.records, sides, trie.children, trie.rows, trie.row_boxes, places, exact)
+    return TrieView(trie.records, sides, trie.children, trie.rows, trie.row_boxes, ranks, exact)
 
 
 @kernel
-def children_met(held, node, n_tokens, ask, met):
-    """Write the children of a node that the message leads to and that overlap to `met`, by token, as the stack has
-    them; return it, larger where it had to be, and how many they are.
+def overlapping_children(view, node, n_ranks, message, out):
+    """Write the children that the message leads to and overlaps to `out`, as packed nodes, by rank.
+
+    Return `out`, larger if needed, and the number of children.
     """
-    met = with_room(met, 0, min(np.int64(held.records[node, N_CHILDREN]), n_tokens))
-    return met, push_children(held, node, n_tokens, ask, BY_COST, met, 0)
+    out = with_room(out, 0, min(np.int64(view.records[node, N_CHILDREN]), n_ranks))
+    return out, push_children(view, node, n_ranks, message, BY_COST, out, 0)
 
 
 @lean_kernel
-def push_children(held, node, n_tokens, ask, probe, stack, top):
-    """The same, onto a stack that has room; return its new top."""
-    first, count = np.int64(held.records[node, FIRST_CHILD]), np.int64(held.records[node, N_CHILDREN])
-    run = held.children[first : first + count]
-    if by_trie(probe, n_tokens, count):
-        met = _probe_trie(run, ask.tokens, n_tokens, stack, top)
+def push_children(view, node, n_ranks, message, probe, stack, top):
+    """Push the children that the message leads to and overlaps onto a stack that has room; return its new top.
+
+    Only the first `n_ranks` of the message's ranks are below the node's own rank.
+    """
+    first, count = np.int64(view.records[node, FIRST_CHILD]), np.int64(view.records[node, N_CHILDREN])
+    children = view.children[first : first + count]
+    if by_trie(probe, n_ranks, count):
+        found = _probe_trie(children, message.ranks, n_ranks, stack, top)
     else:
-        met = _probe_tokens(run, ask.spots, stack, top)
-    return _drop_far(held, ask.box, stack, top, met)
+        found = _probe_message(children, message.positions, stack, top)
+    return _drop_distant(view, message.box, stack, top, found)
 
 
 @inline_kernel
-def packed(node, n_tokens):
-    return np.int64(node) << 32 | np.int64(n_tokens)
+def packed(node, n_ranks):
+    """A node, and how many of the message's ranks may lead on from it, in one word."""
+    return np.int64(node) << 32 | np.int64(n_ranks)
 
 
 @inline_kernel
-def near(boxes, at, box):
-    return (boxes[at, 0] <= box[2]) & (boxes[at, 2] >= box[0]) & (boxes[at, 1] <= box[3]) & (boxes[at, 3] >= box[1])
-
-
-@inline_kernel
-def node_is_near(sides, at, box):
+def node_overlaps(sides, at, box):
     return (sides[at, 4] <= box[2]) & (sides[at, 6] >= box[0]) & (sides[at, 5] <= box[3]) & (sides[at, 7] >= box[1])
 
 
-@inline_kernel
-def surely(boxes, at, box):
-    """Whether a rounded box overlaps so far that the exact one must."""
-    return (boxes[at, 0] < box[6]) & (boxes[at, 2] > box[4]) & (boxes[at, 1] < box[7]) & (boxes[at, 3] > box[5])
-
-
 @lean_kernel
-def by_trie(probe, n_tokens, n_children):
-    """Whether to look the tokens up among the children, not the children among the tokens."""
+def by_trie(probe, n_ranks, n_children):
+    """Whether to look the message's ranks up among the children, rather than the children in the message."""
     if probe != BY_COST:
         return probe == BY_TRIE
     steps, left = 1.0, n_children
     while left > 1:
         steps += STEP
         left >>= 1
-    return n_tokens * steps < n_children
+    return n_ranks * steps < n_children
 
 
 @lean_kernel
-def _probe_tokens(run, spots, stack, top):
-    """Each child asks whether its token is in the message; those whose is go on the stack."""
-    for place in range(np.uint64(len(run))):
-        spot = spots[np.uint64(run[place, 0])]
-        if spot > 0:
-            stack[top] = packed(run[place, 1], spot - 1)
+def _probe_message(children, positions, stack, top):
+    """Push the children whose rank the message has, looking each child up in the message."""
+    for place in range(np.uint64(len(children))):
+        position = positions[np.uint64(children[place, 0])]
+        if position > 0:
+            stack[top] = packed(children[place, 1], position - 1)
             top += 1
     return top
 
 
 @lean_kernel
-def _probe_trie(run, tokens, n_tokens, stack, top):
-    """Each token is looked for among the children, behind the place of the one before.
+def _probe_trie(children, ranks, n_ranks, stack, top):
+    """Push the children whose rank the message has, looking each rank up among the children after the one before.
 
-    Their tokens are whole numbers that rise, so it is no further on than it is larger: where most tokens are among the
-    children, as at the root, few steps are left.
+    The children's ranks are ascending whole numbers, so a rank is at most as many places ahead as it is larger. Where
+    most ranks are among the children, as at the root, few steps of the binary search are left.
     """
-    low, stop = 0, len(run)
-    for k in range(n_tokens):
-        token = tokens[k]
-        high = min(stop, low + max(0, token - run[low, 0]))
+    low, stop = 0, len(children)
+    for k in range(n_ranks):
+        rank = ranks[k]
+        high = min(stop, low + max(0, rank - children[low, 0]))
         while low < high:
             middle = (low + high) >> 1
-            if run[middle, 0] < token:
+            if children[middle, 0] < rank:
                 low = middle + 1
             else:
                 high = middle
         if low == stop:
             break
-        if run[low, 0] == token:
-            stack[top] = packed(run[low, 1], k)
+        if children[low, 0] == rank:
+            stack[top] = packed(children[low, 1], k)
             top += 1
     return top
 
 
 @lean_kernel
-def _drop_far(held, box, stack, first, top):
-    """Take the nodes from `first` on that do not overlap off the stack; return the new top.
+def _drop_distant(view, box, stack, first, top):
+    """Remove the nodes from `first` on that do not overlap from the stack; return the new top.
 
-    Records are asked for eight nodes ahead, and so is what the nodes that stay will be looked up in.
+    Records are prefetched eight nodes ahead; so are the children and rows of nodes that stay.
     """
-    records, sides, children, row_boxes = held.records, held.sides, held.children, held.row_boxes
+    records, sides, children, row_boxes = view.records, view.sides, view.children, view.row_boxes
     for k in range(first, min(first + _AHEAD, top)):
         prefetch(records, (stack[k] >> 32) << 3)
     for k in range(first, top):
         if k + _AHEAD < top:
             prefetch(records, (stack[k + _AHEAD] >> 32) << 3)
         node = np.uint64(stack[k] >> 32)
-        if node_is_near(sides, node, box):
+        if node_overlaps(sides, node, box):
             prefetch(children, np.int64(records[node, FIRST_CHILD]) << 1)
             prefetch(row_boxes, np.int64(records[node, FIRST_ROW]) << 2)
             stack[first] = stack[k]

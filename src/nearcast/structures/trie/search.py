@@ -1,12 +1,14 @@
-"""The search: from the root down, along tokens of the message, where boxes overlap.
+"""The search: from the root down, along the ranks of a message, where boxes overlap.
 
-A node that is reached has all its tokens in the message, so the rows of its list are asked for their place alone. The
-tokens of the message that may lead on are those more frequent than the node's own: the first ones of the sorted list.
+All terms of a reached node are in the message, so only the places of its rows are tested. The message's ranks that may
+lead on are those below the node's own rank: the first ones of the sorted ranks.
 
-The walk makes no array: it stops where it lacks room, and goes on once there is some.
+The walk allocates nothing: it stops where room runs out, and continues when its caller has made some.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,181 +18,192 @@ from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.postings import rounded_down
+from nearcast.structures.boxes import overlaps, round_both_ways, surely_overlaps
 from nearcast.structures.trie.nodes import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
-from nearcast.structures.trie.probe import Ask, Held, near, node_is_near, packed, push_children, surely
+from nearcast.structures.trie.probe import TrieMessage, TrieView, node_overlaps, packed, push_children
 
-FOUND, NODES, LOOKED, TOP = range(4)  # of `work`, int64[4]: rows that hold, nodes reached, rows looked at, the stack
-_AHEAD = 16  # terms whose places are asked for ahead
+FOUND, NODES, READ, TOP = range(4)  # places in Walk.work: rows found, nodes reached, rows read, the stack's top
+_AHEAD = 16  # terms whose ranks are prefetched
 
 
-def search(held: Held, messages: MessageBatch, probe: int, spots: np.ndarray) -> tuple[Hits, Work]:
-    """The rows that hold on each message; nodes reached; rows whose box was looked at.
+class Walk(NamedTuple):
+    """The memory of a walk through the trie."""
 
-    `spots` has a 0 for each place in the order of tokens, and so it is left.
-    """
+    probe: int  # see PROBES
+    positions: np.ndarray  # int32[n_ranks]  zero between messages; see TrieMessage
+    box: np.ndarray  # float32[8]  the message's box; see TrieMessage
+    out: np.ndarray  # int32[...]  rows found
+    stack: np.ndarray  # int64[...]  packed nodes
+    work: np.ndarray  # int64[4]
+
+
+class _Run(NamedTuple):
+    """Consecutive messages of a batch."""
+
+    first: int
+    stop: int
+    ranks: np.ndarray  # int32[...]  ascending for each message
+    starts: np.ndarray  # int64[stop-first+1]
+    boxes: np.ndarray  # float64[...,4]  of the whole batch
+
+
+def search(view: TrieView, messages: MessageBatch, probe: int, positions: np.ndarray) -> tuple[Hits, Work]:
+    """The rows that hold on each message; the work: nodes reached, rows read. `positions` are zero and stay so."""
     starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, looked = search_trie(held, messages, probe, spots, starts)
-    return Hits(rows, starts), Work(nodes, looked, len(rows))
+    rows, nodes, read = search_trie(view, messages, probe, positions, starts)
+    return Hits(rows, starts), Work(nodes, read, len(rows))
 
 
 @kernel
-def search_trie(held, messages, probe, spots, starts):
-    """The same, where it is compiled: fill starts; return rows, nodes and rows looked at."""
-    out, stack, work = np.empty(1024, np.int32), np.empty(256, np.int64), np.zeros(4, np.int64)
-    out, stack = walk_run(held, messages, (0, len(starts) - 1), (probe, spots), out, stack, (starts, work))
-    return out[: work[FOUND]].copy(), work[NODES], work[LOOKED]
+def search_trie(view, messages, probe, positions, starts):
+    """Fill starts; return the rows that hold, the number of nodes reached and the number of rows read."""
+    walk = walk_run(view, messages, 0, len(starts) - 1, new_walk(probe, positions), starts)
+    return walk.out[: walk.work[FOUND]].copy(), walk.work[NODES], walk.work[READ]
 
 
 @kernel
-def walk_run(held, messages, run, how, out, stack, results):
-    """Messages run[0] .. run[1] - 1: their rows to `out`, where they end to starts, both from results = (starts, work).
-    `how` is (probe, spots). Return out and stack, larger where they had to be.
-    """
-    tokens, token_starts = _tokens_of(held.places, messages.terms, messages.term_starts, run[0], run[1])
-    asked_all, m = (tokens, token_starts, messages.boxes, np.empty(8, np.float32)), run[0]
+def new_walk(probe, positions):
+    out, stack = np.empty(1024, np.int32), np.empty(256, np.int64)
+    return Walk(np.int64(probe), positions, np.empty(8, np.float32), out, stack, np.zeros(4, np.int64))
+
+
+@kernel
+def walk_run(view, messages, first, stop, walk, starts):
+    """Match messages first .. stop - 1: append rows to walk.out and fill starts. Return the walk, larger if needed."""
+    ranks, rank_starts = _ranks_of(view.ranks, messages.terms, messages.term_starts, first, stop)
+    run, m = _Run(np.int64(first), np.int64(stop), ranks, rank_starts, messages.boxes), np.int64(first)
     while True:
-        m = _walk_messages(held, asked_all, (run[0], m, run[1]), how, (out, stack), results)
-        if m == run[1]:
-            return out, stack
-        out, stack = _with_room(held.records, out, stack, results[1])
+        m = _walk_messages(view, run, m, walk, starts)
+        if m == stop:
+            return walk
+        walk = _with_room(view.records, walk)
 
 
 @kernel
-def _tokens_of(places, terms, term_starts, first, stop):
-    """The tokens of some messages, sorted in each, and where each one's start. A term that no row ever had has none."""
+def _ranks_of(ranks, terms, term_starts, first, stop):
+    """The ranks of some messages, ascending for each, and where those of each start. Terms of no row have no rank."""
     begin, end = term_starts[first], term_starts[stop]
-    tokens, starts, n = np.empty(end - begin, np.int32), np.zeros(stop - first + 1, np.int64), 0
+    out, starts, n = np.empty(end - begin, np.int32), np.zeros(stop - first + 1, np.int64), 0
     for k in range(begin, min(begin + _AHEAD, end)):
-        prefetch(places, terms[k])
+        prefetch(ranks, terms[k])
     for m in range(first, stop):
         for k in range(term_starts[m], term_starts[m + 1]):
             if k + _AHEAD < end:
-                prefetch(places, terms[k + _AHEAD])
-            if terms[k] < len(places):
-                tokens[n] = places[terms[k]]
+                prefetch(ranks, terms[k + _AHEAD])
+            if terms[k] < len(ranks):
+                out[n] = ranks[terms[k]]
                 n += 1
-        sort_in_place(tokens, starts[m - first], n)
+        sort_in_place(out, starts[m - first], n)
         starts[m - first + 1] = n
-    return tokens, starts
+    return out, starts
 
 
 @lean_kernel
-def _walk_messages(held, asked_all, at, how, memory, results):
-    """Go on with a message until one lacks room; return which."""
-    tokens, token_starts, boxes, box = asked_all
-    first, m, stop = at
-    probe, spots = how
-    starts, work = results
-    while m < stop:
-        ask = Ask(tokens[token_starts[m - first] : token_starts[m - first + 1]], spots, box, boxes[m])
+def _walk_messages(view, run, m, walk, starts):
+    """Continue with message m until one runs out of room; return that message, or run.stop."""
+    work = walk.work
+    while m < run.stop:
+        at = m - run.first
+        message = TrieMessage(run.ranks[run.starts[at] : run.starts[at + 1]], walk.positions, walk.box, run.boxes[m])
         if work[TOP] == 0:
-            show(ask)
-            _begin(held.sides, ask, memory[1], work)
-        if not _walk_on(held, ask, probe, memory, work):
+            mark_ranks(message)
+            _push_root(view.sides, message, walk)
+        if not _walk_on(view, message, walk):
             return m
-        forget(ask)
+        unmark_ranks(message)
         m += 1
         starts[m] = work[FOUND]
     return m
 
 
 @kernel
-def asked(places, messages, m, spots):
-    """Message m as the trie sees it, and shown; to be forgotten afterwards."""
-    tokens, starts = _tokens_of(places, messages.terms, messages.term_starts, m, m + 1)
-    ask = Ask(tokens[: starts[1]], spots, np.empty(8, np.float32), messages.boxes[m])
-    show(ask)
-    return ask
+def message_for_trie(ranks, messages, m, positions):
+    """Message m as the trie reads it, with its positions marked; the caller must unmark them."""
+    own, starts = _ranks_of(ranks, messages.terms, messages.term_starts, m, m + 1)
+    message = TrieMessage(own[: starts[1]], positions, np.empty(8, np.float32), messages.boxes[m])
+    mark_ranks(message)
+    return message
 
 
 @kernel
-def walk(held, ask, probe, out, stack, work):
-    """All of the trie that a message reaches. Return out and stack, larger where they had to be."""
-    _begin(held.sides, ask, stack, work)
-    while not _walk_on(held, ask, probe, (out, stack), work):
-        out, stack = _with_room(held.records, out, stack, work)
-    return out, stack
+def walk_message(view, message, walk):
+    """Append the rows that hold on a message to walk.out. Return the walk, larger if needed."""
+    _push_root(view.sides, message, walk)
+    while not _walk_on(view, message, walk):
+        walk = _with_room(view.records, walk)
+    return walk
 
 
 @lean_kernel
-def show(ask):
-    """Say in `spots` which tokens the message has, and round its box."""
-    tokens, spots, box, exact = ask
-    for k in range(len(tokens)):
-        spots[tokens[k]] = k + 1
-    for side in range(2):
-        box[side] = rounded_down(exact[side])
-        box[side + 2] = -rounded_down(-exact[side + 2])
-        box[side + 4] = -rounded_down(-exact[side])
-        box[side + 6] = rounded_down(exact[side + 2])
+def mark_ranks(message):
+    """Set the positions of the message's ranks, and round its box."""
+    for k in range(len(message.ranks)):
+        message.positions[message.ranks[k]] = k + 1
+    round_both_ways(message.exact, message.box)
 
 
 @lean_kernel
-def forget(ask):
-    for k in range(len(ask.tokens)):
-        ask.spots[ask.tokens[k]] = 0
+def unmark_ranks(message):
+    for k in range(len(message.ranks)):
+        message.positions[message.ranks[k]] = 0
 
 
 @lean_kernel
-def _begin(sides, ask, stack, work):
-    work[TOP] = 0
-    if node_is_near(sides, ROOT, ask.box):
-        stack[0], work[TOP] = packed(ROOT, len(ask.tokens)), 1
+def _push_root(sides, message, walk):
+    walk.work[TOP] = 0
+    if node_overlaps(sides, ROOT, message.box):
+        walk.stack[0], walk.work[TOP] = packed(ROOT, len(message.ranks)), 1
 
 
 @lean_kernel
-def _walk_on(held, ask, probe, memory, work):
-    """Go on with the nodes on the stack: (node, how many tokens may lead on). Return whether none is left; if one is,
-    it lacks room.
-    """
-    records, rows, row_boxes = held.records, held.rows, held.row_boxes
-    out, stack = memory
+def _walk_on(view, message, walk):
+    """Process the nodes on the stack; return False if there is no room for the one on top."""
+    records, rows, row_boxes = view.records, view.rows, view.row_boxes
+    out, stack, work = walk.out, walk.stack, walk.work
     n, top = work[FOUND], work[TOP]
     while top > 0:
-        node, n_tokens = np.uint64(stack[top - 1] >> 32), stack[top - 1] & 0xFFFFFFFF
+        node, n_ranks = np.uint64(stack[top - 1] >> 32), stack[top - 1] & 0xFFFFFFFF
         first, count = np.int64(records[node, FIRST_ROW]), np.int64(records[node, N_ROWS])
-        kids = min(np.int64(records[node, N_CHILDREN]), n_tokens)
-        if n + count > len(out) or top + kids > len(stack):
+        n_children = min(np.int64(records[node, N_CHILDREN]), n_ranks)
+        if n + count > len(out) or top + n_children > len(stack):
             break
         top -= 1
         work[NODES] += 1
-        work[LOOKED] += count
+        work[READ] += count
         if count > 0:
-            run = (row_boxes[first : first + count], rows[first : first + count])
-            n = _scan(run, ask.box, (held.exact, ask.exact), out, n)
-        if kids > 0:
-            top = push_children(held, node, n_tokens, ask, probe, stack, top)
+            stop = first + count
+            n = _scan(row_boxes[first:stop], rows[first:stop], view.exact, message, out, n)
+        if n_children > 0:
+            top = push_children(view, node, n_ranks, message, walk.probe, stack, top)
     work[FOUND], work[TOP] = n, top
     return top == 0
 
 
 @kernel
-def _with_room(records, out, stack, work):
-    """Out and stack, with room for what the node on the stack's top needs."""
-    n, top = work[FOUND], work[TOP]
-    node, n_tokens = stack[top - 1] >> 32, stack[top - 1] & 0xFFFFFFFF
-    kids = min(np.int64(records[node, N_CHILDREN]), n_tokens)
-    return with_room(out, n, np.int64(records[node, N_ROWS])), with_room(stack, top, kids)
+def _with_room(records, walk):
+    """The walk with room for what the node on the stack's top needs."""
+    n, top = walk.work[FOUND], walk.work[TOP]
+    node, n_ranks = walk.stack[top - 1] >> 32, walk.stack[top - 1] & 0xFFFFFFFF
+    n_children = min(np.int64(records[node, N_CHILDREN]), n_ranks)
+    out, stack = with_room(walk.out, n, np.int64(records[node, N_ROWS])), with_room(walk.stack, top, n_children)
+    return Walk(walk.probe, walk.positions, walk.box, out, stack, walk.work)
 
 
 @lean_kernel
-def _scan(run, box, exactly, out, n):
-    """Write the rows of a list whose box overlaps to out[n:].
+def _scan(boxes, rows, exact_boxes, message, out, n):
+    """Write the rows of a list whose box overlaps to out[n:]; return the new n.
 
-    Places are kept or not by a sum, without branches. A rounded box that overlaps by more than the rounding does so
-    exactly; only at the border is the exact box asked for.
+    Places are kept by a sum, without branches. Only a rounded box that does not surely overlap needs the exact box.
     """
-    boxes, rows = run
-    exact, exact_box = exactly
+    box, exact = message.box, message.exact
     kept = n
     for place in range(np.uint64(len(boxes))):
         out[kept] = place
-        kept += np.int64(near(boxes, place, box))
+        kept += np.int64(overlaps(boxes, place, box))
     for k in range(n, kept):
         place = np.uint64(out[k])
-        if surely(boxes, place, box) or boxes_overlap(
-            exact, rows[place], exact_box[0], exact_box[1], exact_box[2], exact_box[3]
+        if surely_overlaps(boxes, place, box) or boxes_overlap(
+            exact_boxes, rows[place], exact[0], exact[1], exact[2], exact[3]
         ):
             out[n] = rows[place]
             n += 1

@@ -1,9 +1,9 @@
-"""Removing a row: its list closes up, nodes without rows go, and the ranges and boxes above become tight again.
+"""Removal of rows: closes gaps in lists, drops nodes without rows, and tightens the ranges and boxes above.
 
-A box is computed anew where what went touched it. For a node of many children and rows that would be dear with every
-removal at its border (a root with 200,000 children, rows that end at the edge of the world): such a node waits until an
-eighth as many removals have touched it as it has to look at, and counts them as its debt. Its box is then too large by
-a little, never too small, and a removal costs 8 looks on average.
+A box is computed again if the removed box touched it. For a node with many children and rows that would be expensive
+with every removal at its border (a root with 200,000 children, rows that end at the edge of the world). Such a node
+counts these removals as its debt, and its box is computed again only when the debt is an eighth of its children and
+rows. Until then its box may be too large, never too small, and a removal costs 8 comparisons on average.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import first_from
 from nearcast.structures.trie.nodes import (
     FIRST_CHILD,
     FIRST_ROW,
@@ -25,12 +26,12 @@ from nearcast.structures.trie.nodes import (
     widen,
 )
 
-_FEW = 32  # a node with so few children and rows is looked at at once
+_FEW = 32  # up to so many children and rows, a box is computed again at once
 
 
 @kernel
 def remove_rows(trie, rows):
-    former = np.empty(4, np.float32)  # the box of what went or shrank below, around all that can have changed
+    former = np.empty(4, np.float32)  # the removed box, or the box of a child before it shrank
     for i in range(len(rows)):
         node, is_smaller = np.int64(trie.leaves[rows[i]]), True
         _drop_row(trie, node, rows[i], former)
@@ -48,25 +49,13 @@ def remove_rows(trie, rows):
 
 
 @kernel
-def row_place(trie, node, row):
-    """Where a row of the node's list lies in the arena: found by its number."""
-    low = np.int64(trie.spans[node, FIRST_ROW])
-    high, number = low + trie.spans[node, N_ROWS], trie.numbers[row]
-    while low < high:
-        middle = (low + high) >> 1
-        if trie.numbers[trie.rows[middle]] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel
 def _drop_row(trie, node, row, former):
-    """Take a row out of its list, and write its box to `former`."""
-    place = row_place(trie, node, row)
+    """Remove a row, found by its number, from its list, and write its box to `former`."""
+    first = np.int64(trie.spans[node, FIRST_ROW])
+    stop = first + trie.spans[node, N_ROWS]
+    place = first_from(trie.numbers, trie.rows, first, stop, trie.numbers[row])
     former[:] = trie.row_boxes[place]
-    for k in range(place, np.int64(trie.spans[node, FIRST_ROW]) + trie.spans[node, N_ROWS] - 1):
+    for k in range(place, stop - 1):
         trie.rows[k] = trie.rows[k + 1]
         trie.row_boxes[k] = trie.row_boxes[k + 1]
     trie.spans[node, N_ROWS] -= 1
@@ -75,8 +64,8 @@ def _drop_row(trie, node, row, former):
 
 @kernel
 def _drop_child(trie, parent, node):
-    """Take a node that has nothing left out of its parent's children; its number may come back."""
-    place = child_place(trie, parent, trie.tokens[node])
+    """Remove a node without rows from its parent's children, and free its number."""
+    place = child_place(trie, parent, trie.ranks[node])
     for k in range(place, np.int64(trie.spans[parent, FIRST_CHILD]) + trie.spans[parent, N_CHILDREN] - 1):
         trie.children[k, 0] = trie.children[k + 1, 0]
         trie.children[k, 1] = trie.children[k + 1, 1]
@@ -88,8 +77,9 @@ def _drop_child(trie, parent, node):
 
 @kernel
 def _tighten(trie, node, former, is_smaller):
-    """Where something below became smaller that had touched the node's box, make it anew, or count that as debt. Say
-    whether the node's box is smaller now, and then write the one that it had to `former`.
+    """Compute a node's box again if something below it became smaller that touched it, or count that as debt.
+
+    Return whether the node's box is smaller now; if so, write its former box to `former`.
     """
     box = trie.boxes[node]
     inside = former[0] > box[0] and former[1] > box[1] and former[2] < box[2] and former[3] < box[3]
@@ -99,13 +89,13 @@ def _tighten(trie, node, former, is_smaller):
     if trie.debts[node] == 0 or (n > _FEW and 8 * trie.debts[node] < n):
         return False
     former[:] = box
-    box_anew(trie, node)
+    _set_box(trie, node)
     return former[0] < box[0] or former[1] < box[1] or former[2] > box[2] or former[3] > box[3]
 
 
 @kernel
-def box_anew(trie, node):
-    """The box around the node's rows and children."""
+def _set_box(trie, node):
+    """Compute the box around a node's rows and children."""
     box = trie.boxes[node]
     box[:2], box[2:] = np.inf, -np.inf
     first_child, n_children, first_row, n_rows = trie.spans[node]

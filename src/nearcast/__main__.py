@@ -1,0 +1,5 @@
+"""`python -m nearcast`: the same as the command `nearcast`."""
+
+from nearcast.cli.main import main
+
+main()

@@ -1,0 +1,110 @@
+"""The runs that a set of figures needs. Figures with the same rows and settings share a run: an index is built once.
+
+A figure that varies a parameter shares its runs only with figures that vary the same parameter of the same methods.
+All points of a line are thus measured beside the same methods.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from nearcast.bench.papers.paper import Figure, Paper
+from nearcast.bench.runs.case import Settings
+from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.run_case import steps_of
+from nearcast.bench.workloads.workload import Workload
+from nearcast.errors import UnknownMethod, UnsupportedKind
+from nearcast.matching.variant import variant_of
+
+
+class Part(NamedTuple):
+    """The share of a run in a figure."""
+
+    run: int  # its number
+    data: str
+    value: Any  # of the varied parameter; None without one
+
+
+@dataclass
+class Run:
+    """A run with the methods and groups of all figures that share it."""
+
+    workload: Workload
+    settings: Settings
+    methods: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Schedule:
+    runs: list[Run]
+    parts: dict[str, list[Part]]  # by figure; empty if none of its methods can run
+    missing: dict[str, dict[str, str]]  # by figure: methods that cannot run, and why
+
+    @property
+    def steps(self) -> int:
+        return sum(steps_of(run.methods, run.workload, run.settings) for run in self.runs)
+
+
+def schedule_runs(paper: Paper, figures: Sequence[Figure], scale: float) -> Schedule:
+    schedule = Schedule([], {}, {})
+    numbers: dict[str, int] = {}
+    for figure in figures:
+        schedule.parts[figure.id], schedule.missing[figure.id] = [], {}
+        for data, value, workload in _workloads(paper, figure, scale):
+            labels, missing = available(list(figure.variants), workload.kind)
+            schedule.missing[figure.id] |= missing
+            if labels:
+                settings = _scaled(figure.settings, scale)
+                key = _key(workload, settings, [dict(figure.vary), labels] if figure.vary else [])
+                number = numbers.setdefault(key, len(schedule.runs))
+                _add(schedule, number, Run(workload, settings, labels))
+                schedule.parts[figure.id].append(Part(number, data, value))
+    return schedule
+
+
+def _workloads(paper: Paper, figure: Figure, scale: float) -> list[tuple[str, Any, Workload]]:
+    made = []
+    name = next(iter(figure.vary), None)
+    for data in figure.data:
+        for value in figure.vary[name] if name else [None]:
+            workload = paper.workload(data, figure, {name: value} if name else {})
+            workload = workload.scaled(scale) if scale != 1.0 else workload
+            made.append((data, workload.parameters()[name] if name else None, workload))
+    return made
+
+
+def available(methods: Sequence[str], kind: str) -> tuple[list[str], dict[str, str]]:
+    """The labels of the methods that can run, and the reason why each of the others cannot."""
+    labels, missing = [], {}
+    for text in methods:
+        label = variant_of(text).label
+        try:
+            known_methods([text], kind)
+            labels.append(label)
+        except UnknownMethod:
+            missing[label] = "there is no such method"
+        except UnsupportedKind:
+            missing[label] = f"it has no kind {kind}"
+    return labels, missing
+
+
+def _scaled(settings: Settings, scale: float) -> Settings:
+    return dataclasses.replace(settings, mixed=max(10, round(settings.mixed * scale)) if settings.mixed else 0)
+
+
+def _key(workload: Workload, settings: Settings, varied: list[Any]) -> str:
+    alike = {**workload.parameters(), "groups": None}
+    return json.dumps([varied, alike, dataclasses.asdict(settings)], sort_keys=True)
+
+
+def _add(schedule: Schedule, number: int, more: Run) -> None:
+    if number == len(schedule.runs):
+        schedule.runs.append(Run(more.workload, more.settings))
+    run = schedule.runs[number]
+    groups = dict.fromkeys((*run.workload.groups, *more.workload.groups))
+    run.workload = run.workload.but(groups=tuple(groups))
+    run.methods += [label for label in more.methods if label not in run.methods]

@@ -1,0 +1,185 @@
+"""All measurements of one case: the methods side by side in one process, over one store of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.ragged import starts_of
+from nearcast.bench.runs.case import Case, Methods, OnStep, Record, Settings, filled_store
+from nearcast.bench.runs.groups import run_group
+from nearcast.bench.runs.memory import highest, peak_bytes, reset_peak, resident_bytes
+from nearcast.bench.runs.method_factory import known_methods, method_factory
+from nearcast.bench.runs.mixed import run_mixed
+from nearcast.bench.runs.table_api import run_tables
+from nearcast.bench.runs.threads import TIMES_THE_MESSAGES, run_threads
+from nearcast.bench.runs.timing import timed_all_threads
+from nearcast.bench.runs.updates import run_inserts, run_updates
+from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus, message_group
+from nearcast.bench.workloads.expressions import has_expressions
+from nearcast.bench.workloads.subscriptions import message_batch
+from nearcast.bench.workloads.workload import Workload
+from nearcast.errors import InvalidInput
+from nearcast.matching.intake import checked_messages
+from nearcast.matching.store import RowStore
+from nearcast.matching.variant import Variant
+from nearcast.model import Hits, MessageBatch
+
+_EXPECTED_MESSAGES = 128  # of all groups together
+
+
+def run_case(
+    methods: Sequence[str],
+    workload: Workload,
+    settings: Settings | None = None,
+    corpus: Corpus | None = None,
+    on_step: OnStep | None = None,
+) -> Record:
+    """The raw measurements of one workload. Raises Disagreement if two methods find different pairs."""
+    on_step = on_step or (lambda step: None)
+    case = Case(workload, corpus or SyntheticCorpus(workload), settings or Settings(), on_step)
+    chosen, left_out = _choose(methods, workload, case.settings)
+    _warm_up(chosen, workload, on_step)
+    earlier = peak_bytes()  # of compiling, or of the case before
+    reset_peak()
+    measured, answers = _run_methods(chosen, case)
+    record: Record = {"workload": workload.parameters(), "left_out": left_out} | measured
+    if case.settings.tables:
+        record["tables"] = run_tables(chosen, case, answers)
+    memory = record["memory"]
+    memory |= {"earlier_peak_bytes": earlier, "peak_bytes": highest((*memory.values(), peak_bytes()))}
+    return record
+
+
+def steps_of(methods: Sequence[str], workload: Workload, settings: Settings) -> int:
+    """The number of steps that `run_case` will report."""
+    n, groups = len(_choose(methods, workload, settings)[0]), len(workload.groups)
+    of_groups = groups * (1 + bool(settings.threads) + bool(settings.mixed))
+    inserts = workload.n_built < workload.subscriptions
+    return 1 + 1 + n + inserts + of_groups + (n if settings.updates else 0) + (n if settings.tables else 0)
+
+
+def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[Variant], dict[str, str]]:
+    """The methods to run, and the reason why each of the others is left out."""
+    if workload.kind != "match" and (settings.tables or settings.threads):
+        raise InvalidInput(f"tables and threads are measured on kind match alone, not on {workload.kind}")
+    if has_expressions(workload) and settings.threads:
+        raise InvalidInput("threads are measured on plain subscriptions alone, not on expressions")
+    variants = known_methods(methods, workload.kind)
+    others = [variant for variant in variants if variant.name != "brute"]
+    if workload.subscriptions > settings.brute_limit and others:
+        reason = f"more than {settings.brute_limit:,} subscriptions"
+        return others, {variant.label: reason for variant in variants if variant.name == "brute"}
+    return variants, {}
+
+
+def _warm_up(methods: list[Variant], workload: Workload, on_step: OnStep) -> None:
+    """Call every kernel once on a toy workload, so that nothing is compiled while it is timed."""
+    on_step("compiling")
+    toy = Workload(
+        subscriptions=300,
+        messages=3,
+        vocabulary=500,
+        topics=5,
+        words_per_topic=20,
+        long=(30, 60),
+        expression_share=workload.expression_share,
+        negated_share=workload.negated_share,
+        kind=workload.kind,
+    )
+    case = Case(toy, SyntheticCorpus(toy), Settings(), on_step)
+    store = filled_store(case.corpus, toy)
+    rows, make = store.live_rows(), method_factory(store, toy)
+    for variant in methods:
+        method = make(variant)
+        method.build(rows)
+        for group in toy.groups:
+            method.match(checked_messages(case.messages(group), store.n_terms))
+        method.remove(rows[:100])
+        method.insert(rows[:100])
+
+
+def _run_methods(variants: list[Variant], case: Case) -> tuple[Record, dict[str, Hits]]:
+    """All measurements but the tables, and the answers by group. Rows and methods are freed before tables are made."""
+    workload, settings = case.workload, case.settings
+    memory = {"start_bytes": resident_bytes()}
+    case.begin(f"drawing {workload.subscriptions:,} subscriptions")
+    store = filled_store(case.corpus, workload)
+    memory["stored_bytes"] = resident_bytes()
+    methods, builds = _build_all(variants, store, case)
+    inserts = run_inserts(methods, store, case)
+    for build in builds:
+        build["bytes"] = int(methods[build["method"]].nbytes)
+    memory["built_bytes"] = resident_bytes()
+    record: Record = {
+        "terms": store.n_terms,
+        "stored_bytes": store.nbytes,
+        "memory": memory,
+        "builds": builds,
+        "groups": {},
+    }
+    answers: dict[str, Hits] = {}
+    for group in workload.groups:
+        case.begin(f"{group} messages")
+        messages = checked_messages(case.messages(group), store.n_terms)
+        record["groups"][group], answers[group] = run_group(methods, messages, settings, f"{workload.name}, {group}")
+    if inserts:
+        record["arrivals"] = inserts
+    if settings.threads:
+        record["threads"] = _run_threads(methods, case)
+    if settings.updates:
+        record["updates"] = run_updates(methods, store, case)
+    if settings.mixed:
+        record["mixed"] = _run_mixed(methods, store, case)
+    return record, answers
+
+
+def _build_all(variants: list[Variant], store: RowStore, case: Case) -> tuple[Methods, list[Record]]:
+    sample = _expected_messages(case)
+    built: Methods = {}
+    measured = []
+    rows, make = store.live_rows(), method_factory(store, case.workload)
+    for variant in variants:
+        label = variant.label
+        case.begin(f"building {label}")
+        method = make(variant)
+        if case.workload.kind == "match":
+            method.expect(sample)
+        _, took = timed_all_threads(method.build, rows)
+        built[label] = method
+        measured.append({"method": label, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
+    return built, measured
+
+
+def _expected_messages(case: Case) -> MessageBatch:
+    """The sample that methods plan by: the same number of each group, and none of the messages that are timed."""
+    workload = case.workload
+    later = np.arange(workload.messages, workload.messages + _EXPECTED_MESSAGES // len(workload.groups))
+    drawn = [message_group(case.corpus, workload, group, later) for group in workload.groups]
+    counts = np.concatenate([np.diff(part.starts) for part in drawn])
+    terms, boxes = (np.concatenate([part[k] for part in drawn]) for k in (0, 2))
+    return message_batch(DrawnItems(terms, starts_of(counts), boxes))
+
+
+def _run_threads(methods: Methods, case: Case) -> dict[str, list[Record]]:
+    """By group, over more messages than the other measurements: the group's own and those with the next numbers."""
+    numbers = np.arange(TIMES_THE_MESSAGES * case.workload.messages)
+    measured = {}
+    for group in case.workload.groups:
+        case.begin(f"{group} messages by threads")
+        messages = case.messages(group, numbers)
+        measured[group] = run_threads(methods, messages, case.settings, f"{case.workload.name}, {group}")
+    return measured
+
+
+def _run_mixed(methods: Methods, store: RowStore, case: Case) -> dict[str, list[Record]]:
+    """By group. `brute` is left out: it reads all stored rows, removed ones included."""
+    able = {name: method for name, method in methods.items() if method.name != "brute"}
+    measured = {}
+    for group in case.workload.groups:
+        case.begin(f"{group} messages among updates")
+        messages = checked_messages(case.messages(group), store.n_terms)
+        measured[group] = run_mixed(able, store.live_rows(), messages, case, f"{case.workload.name}, {group}")
+    return measured

@@ -1,0 +1,48 @@
+"""Options that several commands share, and functions that read their values."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from nearcast.errors import InvalidInput
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Space = Annotated[
+    str | None,
+    typer.Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
+]
+
+
+def read_space(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        bounds = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        bounds = ()
+    if len(bounds) != 4:
+        raise InvalidInput(f"--space takes four numbers, as in 0,0,1000,1000, not '{text}'")
+    return bounds
+
+
+def read_counts(option: str, text: str) -> tuple[int, ...]:
+    """The whole numbers, 1 or more, in a list separated by commas."""
+    try:
+        counts = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 1:
+        raise InvalidInput(f"{option} takes whole numbers, 1 or more, as in 1,2, not '{text}'")
+    return counts
+
+
+def read_names(text: str) -> list[str]:
+    """The names in a list separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that have a value."""
+    return {name: value for name, value in options.items() if value is not None}

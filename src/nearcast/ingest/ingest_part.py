@@ -1,0 +1,141 @@
+"""One task of the ingest: reads its part of the raw files, validates each record, and writes three files.
+
+The files are named after the number of the part and renamed into place when they are complete. A task that runs again,
+or twice at once, leaves the same files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.ingest.csv_records import TextFormat
+from nearcast.ingest.parquet_writers import AtomicParquetFile
+from nearcast.ingest.readers import read_blocks
+from nearcast.ingest.records import Block, BrokenFile, Fault
+from nearcast.ingest.sources import Part, Split
+from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
+
+REJECTED_SCHEMA = SOURCE_REJECTS_SCHEMA.set(1, pa.field("position", pa.int64()))
+"""A reject: the file, the line or row in it (from 1), the column, the reason, and the raw record."""
+
+SEEN_SCHEMA = pa.schema(
+    [("id", pa.int64()), ("part", pa.int32()), ("place", pa.int64())]
+    + [("row", pa.int64()), ("source", pa.int32()), ("position", pa.int64())]
+)
+"""An id that was read: the place of its record in the part, and its row among the accepted records (-1: rejected)."""
+
+MADE_ID_SHIFT = 40
+"""A made id is (number of the file << 40) + line or row: unique, and the same in each run over the same files."""
+
+
+class IngestJob(NamedTuple):
+    """What all parts need. Small: it travels to workers with each task."""
+
+    rules: IngestRules
+    text_format: TextFormat
+    make_ids: bool
+    accepted: str  # folders
+    rejects: str
+    seen: str
+
+
+class PartCounts(NamedTuple):
+    """The counts of a part. `read` is counted by the reader of the raw file."""
+
+    part: int
+    read: int
+    accepted: int
+    rejected: int
+    by_reason: dict[str, int]
+
+
+def part_file(folder: str, part: int, suffix: str = "") -> str:
+    return os.path.join(folder, f"part-{part:05d}{suffix}.parquet")
+
+
+def ingest_part(part: Part, job: IngestJob) -> PartCounts:
+    """Read, validate and write one part."""
+    reasons: Counter[str] = Counter()
+    n_read = n_accepted = n_rejected = n_before = 0
+    with (
+        AtomicParquetFile(part_file(job.accepted, part.number), table_schema(job.rules.columns)) as accepted,
+        AtomicParquetFile(part_file(job.rejects, part.number), REJECTED_SCHEMA) as rejected,
+        AtomicParquetFile(part_file(job.seen, part.number), SEEN_SCHEMA) as seen,
+    ):
+        for split, block in _blocks(part, job):
+            validated = validate_records(_with_ids(block, split, job), job.rules)
+            faults = [*block.faults, *_rejects(validated, block)]
+            seen.write(_seen(validated, block, split, part.number, n_before, n_accepted))
+            accepted.write(validated.accepted)
+            rejected.write(rejects_table(split.path, faults))
+            reasons.update(reason_kind(fault.column, fault.reason) for fault in faults)
+            n_read += block.n_read
+            n_accepted += validated.accepted.num_rows
+            n_rejected += len(faults)
+            n_before += block.table.num_rows
+    return PartCounts(part.number, n_read, n_accepted, n_rejected, dict(reasons))
+
+
+def _blocks(part: Part, job: IngestJob) -> Iterator[tuple[Split, Block]]:
+    """The blocks of all splits. A file that breaks adds one faulty record, and the job goes on."""
+    for split in part.splits:
+        position = split.first_position
+        try:
+            for block in read_blocks(split, job.rules.columns, job.text_format):
+                position = max(position, int(block.positions[-1]) if len(block.positions) else position)
+                yield split, block
+        except BrokenFile as error:
+            nothing = pa.table({name: pa.nulls(0, pa.string()) for name in job.rules.columns.targets})
+            fault = Fault(position, None, str(error), "")
+            yield split, Block(nothing, np.empty(0, np.int64), [fault], 1)
+
+
+def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:
+    if not job.make_ids:
+        return block.table
+    return block.table.add_column(0, "id", pa.array((split.source << MADE_ID_SHIFT) + block.positions))
+
+
+def _rejects(validated: Validated, block: Block) -> list[Fault]:
+    return [
+        Fault(int(block.positions[row]), column, reason, record) for row, column, reason, record in validated.rejects
+    ]
+
+
+def rejects_table(source: str, faults: list[Fault]) -> pa.Table:
+    columns = zip(*faults, strict=True) if faults else [[], [], [], []]
+    position, column, reason, record = columns
+    return pa.table([[source] * len(faults), position, column, reason, record], schema=REJECTED_SCHEMA)
+
+
+def _seen(validated: Validated, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:
+    """All readable ids, also of records that are rejected for another reason, as in a single table."""
+    n = block.table.num_rows
+    rows = np.full(n, -1)
+    rows[validated.accepted_rows] = n_accepted + np.arange(len(validated.accepted_rows))
+    made: list[Any] = [
+        validated.ids,
+        np.full(n, part, np.int32),
+        np.arange(n_before, n_before + n),
+        rows,
+        np.full(n, split.source, np.int32),
+        block.positions,
+    ]
+    return pa.table([pa.array(values[validated.has_id]) for values in made], schema=SEEN_SCHEMA)
+
+
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+|(?<![A-Za-z0-9])[-+]?\d(?:[\d.,e+-]*\d)?")
+
+
+def reason_kind(column: str | None, reason: str) -> str:
+    """The reason without the values in it, so that the counts by reason stay short."""
+    kind = _VALUE.sub("…", reason.split("\n")[0])[:120]
+    return f"{column}: {kind}" if column else kind

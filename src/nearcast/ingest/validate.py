@@ -1,0 +1,172 @@
+"""Validates a block of raw records: good rows and rejects, by the same readers as the library's tables."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.ingest.mapping import Columns
+from nearcast.ingest.records import printable, printable_record
+from nearcast.model import NEVER, NO_TIME
+from nearcast.sharding.normalise import TIMESTAMP, read_message_columns
+from nearcast.tables import Dialect, read_subscriptions
+from nearcast.tables.columns import cast, ids_of, times_of, tokens_of
+from nearcast.tables.faults import Faults
+from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
+
+_TYPES = {
+    "id": pa.int64(),
+    "text": pa.string(),
+    "tokens": pa.list_(pa.string()),
+    "expression": pa.string(),
+    "region": pa.string(),
+    "kind": pa.string(),
+    "k": pa.int32(),
+    "time": TIMESTAMP,
+    "expires": TIMESTAMP,
+}
+
+_NUMBER_COLUMNS = ("x", "y", "xmin", "ymin", "xmax", "ymax", "alpha", "threshold")
+_WHOLE_COLUMNS = ("id", "k")
+_TIME_COLUMNS = ("time", "expires")
+
+
+class IngestRules(NamedTuple):
+    """The rules for raw records. Small: it travels to workers with each task."""
+
+    columns: Columns
+    analyser: dict[str, Any]  # its header
+    space: tuple[float, ...] | None
+
+    def dialect(self) -> Dialect:
+        return Dialect(Analyser.from_header(self.analyser), Space.of(self.space), "skip")
+
+
+class Validated(NamedTuple):
+    """The good rows and the rejects of a block."""
+
+    accepted: pa.Table  # in `table_schema`
+    accepted_rows: np.ndarray  # int64[...]  their rows in the block, ascending
+    ids: np.ndarray  # int64[n]    of all rows of the block
+    has_id: np.ndarray  # bool[n]     the id can be read and no earlier row of the block has it
+    rejects: list[tuple[int, str, str, str]]  # (row, column, reason, record)
+
+
+def table_schema(columns: Columns) -> pa.Schema:
+    """The columns of the table that the raw columns can fill. A message has tokens, and a box or a point."""
+    names = [name for name in ("id", *columns.targets) if name != "id"]
+    if columns.kind == "messages":
+        is_box = set(BOX_COLUMNS) <= set(names)
+        place = BOX_COLUMNS if is_box else ("x", "y")
+        extras = [name for name in ("time", "expires") if name in names]
+        names = [*(["text"] if "text" in names else []), "tokens", *place, *extras]
+    return pa.schema([(name, _TYPES.get(name, pa.float64())) for name in ["id", *names]])
+
+
+def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
+    """Never raises for the content of the table: a block that cannot be read is rejected row by row."""
+    table = _normalise_spelling(table)
+    try:
+        return _messages(table, rules) if rules.columns.kind == "messages" else _subscriptions(table, rules)
+    except InvalidInput as error:
+        return _all_rejected(table, rules, error)
+
+
+def _messages(table: pa.Table, rules: IngestRules) -> Validated:
+    read = read_message_columns(table, rules.dialect(), reads_expires=True)
+    good, boxes = read.good_rows, read.boxes
+    numbers = {"id": read.ids, "time": read.times, "expires": read.expires, "x": boxes[:, 0], "y": boxes[:, 1]}
+    numbers |= dict(zip(BOX_COLUMNS, boxes.T, strict=True))
+    columns = []
+    for field in table_schema(rules.columns):
+        if field.name in ("text", "tokens"):
+            values = read.tokens if field.name == "tokens" else table["text"].combine_chunks()
+            columns.append(values.take(pa.array(good)).cast(field.type))
+        else:
+            columns.append(_numbers(numbers[field.name][good], field.type, NO_TIME))
+    accepted = pa.table(columns, schema=table_schema(rules.columns))
+    return _validated(accepted, good, (read.ids, read.has_id), read.rejects)
+
+
+def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
+    dialect = rules.dialect()
+    ids_faults = Faults(table.num_rows, "skip")
+    ids = ids_of(table, ids_faults, "subscriptions")
+    rejects = read_subscriptions(table, Vocabulary(dialect.analyser), dialect).rejects
+    faults = Faults(table.num_rows, "skip")
+    for row in rejects.to_pylist():
+        faults.add(row["row"], row["column"], row["reason"])
+    columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]
+    rejects = faults.raise_or_reject(table)
+    good = faults.good_rows
+    accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=table_schema(rules.columns))
+    return _validated(accepted, good, (ids, ~ids_faults.is_bad), rejects)
+
+
+def _subscription_column(table: pa.Table, field: pa.Field, ids: np.ndarray, faults: Faults) -> pa.Array:
+    """The column of all rows, good or bad. Columns that table readers skip (such as k) must at least be numbers."""
+    if field.name == "id":
+        return pa.array(ids)
+    if field.name == "expires":
+        return _numbers(times_of(table, "expires", faults, NEVER), field.type, NEVER)
+    if field.name == "tokens":
+        tokens = tokens_of(table, faults)
+        return pa.nulls(table.num_rows, field.type) if tokens is None else tokens.cast(field.type)
+    reason = "is no whole number" if field.name == "k" else "is no number"
+    return cast(table[field.name].combine_chunks(), field.type, field.name, faults, reason)
+
+
+def _numbers(values: np.ndarray, kind: pa.DataType, absent: int) -> pa.Array:
+    if pa.types.is_timestamp(kind):
+        return pa.array(values, mask=values == absent).cast(kind)
+    return pa.array(values).cast(kind)
+
+
+def _validated(
+    accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table
+) -> Validated:
+    rows = (tuple(row.values()) for row in rejects.to_pylist())
+    return Validated(accepted, good, *ids, [(row, at, why, printable(record)) for row, at, why, record in rows])
+
+
+def _all_rejected(table: pa.Table, rules: IngestRules, error: InvalidInput) -> Validated:
+    records = [printable_record(record) for record in table.to_pylist()]
+    rejects = [(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
+    nothing, n = table_schema(rules.columns).empty_table(), table.num_rows
+    return Validated(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)
+
+
+# -- spelling
+
+
+def _normalise_spelling(table: pa.Table) -> pa.Table:
+    """Remove outer white space; read 7.0 as 7, a time without a zone as UTC, and a day as its midnight."""
+    for at, name in enumerate(table.column_names):
+        kind = table.schema.field(at).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            continue
+        if name in (*_NUMBER_COLUMNS, *_WHOLE_COLUMNS, *_TIME_COLUMNS):
+            values = pc.utf8_trim_whitespace(table[name])
+            values = _whole(values) if name in _WHOLE_COLUMNS else _zoned(values) if name in _TIME_COLUMNS else values
+            table = table.set_column(at, name, pc.if_else(pc.equal(values, ""), None, values))
+        elif name == "kind":
+            table = table.set_column(at, name, pc.utf8_trim_whitespace(table[name]))
+    return table
+
+
+def _whole(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pc.any(pc.match_substring(values, ".")).as_py():
+        return values
+    return pc.replace_substring_regex(values, r"^([+-]?[0-9]+)\.0*$", r"\1")
+
+
+def _zoned(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Arrow requires a zone; the real data sets have plain days, and times without a zone."""
+    values = pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", r"\1T00:00:00")
+    return pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+)$", r"\1Z")

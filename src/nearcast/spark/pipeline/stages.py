@@ -1,0 +1,165 @@
+"""The stages of a pipeline: raw files to tables, vocabulary, index, matches, a stream of the same messages, a report.
+
+OUT/messages  OUT/subscriptions         clean tables        OUT/rejects/...   rejected rows, with reasons
+OUT/vocabulary                          tokens, and how many messages contain each
+OUT/index                               shards, router, manifest
+OUT/matches                             of the batch
+OUT/stream/{incoming,changes,matches,checkpoint}
+OUT/report.html
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from nearcast.arrays.bundle import write_whole
+from nearcast.spark.pipeline.steps import Step
+from nearcast.spark.runtime.session import cores_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from nearcast.spark.batch.match import Layout
+
+_WORTH_A_TASK = 250_000
+_MOST_IN_A_SHARD = 4_000_000  # at 120 bytes each: half a gigabyte
+
+Work = Callable[["SparkSession"], dict[str, Any]]
+
+
+class Raw(NamedTuple):
+    """Raw files, and which of their columns become which column of a table."""
+
+    sources: tuple[str, ...]
+    mapping: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What to run; pipeline_file.py reads it from TOML."""
+
+    out: Path
+    messages: Raw
+    subscriptions: Raw
+    shards: int | None = None
+    method: str = "auto"
+    space: tuple[float, ...] | None = None
+    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
+    layout: Layout = "auto"
+    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
+    changes: str | None = None  # a change log that takes effect after half of these files
+
+    def path(self, *names: str) -> str:
+        return os.fspath(self.out.joinpath(*names))
+
+    def but(self, **changes: Any) -> Pipeline:
+        return dataclasses.replace(self, **changes)
+
+
+def default_shards(n_subscriptions: int, cores: int) -> int:
+    """Enough shards to build on all cores, none too large for one task; few, as each has its own vocabulary."""
+    to_build = min(cores, math.ceil(n_subscriptions / _WORTH_A_TASK))
+    return max(1, to_build, math.ceil(n_subscriptions / _MOST_IN_A_SHARD))
+
+
+class Stage(NamedTuple):
+    """A step and its work."""
+
+    step: Step
+    work: Work
+
+
+def stages(pipeline: Pipeline) -> list[Stage]:
+    """All stages up to the matches, in order."""
+    messages, subscriptions, index = (pipeline.path(name) for name in ("messages", "subscriptions", "index"))
+    vocabulary = pipeline.path("vocabulary")
+    options = {"shards": pipeline.shards, "method": pipeline.method, "space": pipeline.space}
+    options["weights"] = pipeline.weights or vocabulary
+    space = {"space": pipeline.space}
+    return [
+        ingest_stage(pipeline.messages, "messages", messages, pipeline.path("rejects", "messages"), space),
+        ingest_stage(
+            pipeline.subscriptions, "subscriptions", subscriptions, pipeline.path("rejects", "subscriptions"), space
+        ),
+        vocabulary_stage(messages, vocabulary),
+        statistics_stage(messages, vocabulary, pipeline.path("statistics.json")),
+        build_stage(subscriptions, messages, index, options),
+        match_stage(index, messages, pipeline.path("matches"), pipeline.layout),
+    ]
+
+
+def ingest_stage(
+    raw: Raw,
+    kind: Literal["messages", "subscriptions"],
+    out: str,
+    rejects: str,
+    options: Mapping[str, Any] | None = None,
+) -> Stage:
+    """`options` are fields of IngestOptions."""
+    given = dict(options or {})
+    step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **given})
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        from nearcast.spark.batch.ingest import IngestOptions, ingest
+
+        return ingest(session, list(raw.sources), kind, dict(raw.mapping), out, rejects, options=IngestOptions(**given))
+
+    return Stage(step, work)
+
+
+def vocabulary_stage(messages: str, out: str) -> Stage:
+    step = Step("vocabulary", (messages,), (out,), {})
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        from nearcast.spark.batch.vocabulary import build_vocabulary
+
+        return build_vocabulary(session, messages, out)
+
+    return Stage(step, work)
+
+
+def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
+    """Write the statistics as a JSON file, from which the report is made."""
+    step = Step("statistics", (messages, vocabulary), (out,), {})
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        from nearcast.spark.batch.statistics import statistics
+
+        found = statistics(session, messages, vocabulary=vocabulary)
+        write_whole(Path(out), json.dumps(found).encode())
+        return {"messages": found["messages"]}
+
+    return Stage(step, work)
+
+
+def build_stage(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> Stage:
+    """`options`: method, space, weights (a file or None) and shards (None: by table size and cores)."""
+    files = [each for each in (messages, options.get("weights")) if each]
+    step = Step("build", (subscriptions, *files), (out,), dict(options))
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        from nearcast.spark.batch.build import build_sharded
+
+        shards = options["shards"] or default_shards(session.read.parquet(subscriptions).count(), cores_of(session))
+        made = build_sharded(session, subscriptions, out, messages=messages, **{**options, "shards": shards})
+        return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
+
+    return Stage(step, work)
+
+
+def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
+    step = Step("match", (index, messages), (out,), {"layout": layout})
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        from nearcast.spark.batch.match import match_batch
+
+        return match_batch(session, index, messages, out, layout=layout)
+
+    return Stage(step, work)
