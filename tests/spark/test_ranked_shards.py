@@ -244,7 +244,7 @@ def test_what_cannot_be_ranked_is_said_before_anything_is_published(tmp_path: Pa
     (path,) = written(tmp_path, subscriptions=ranked_subscriptions(7, 40))
     with pytest.raises(UnsupportedKind, match="'pyramid' does not serve subscriptions of kind 'rank'"):
         build_sharded(OneProcess(), path, str(tmp_path / "index"), shards=2, method="pyramid")
-    with pytest.raises(InvalidInput, match="is no weight"):
+    with pytest.raises(InvalidInput, match="is not a weight"):
         build_sharded(OneProcess(), path, str(tmp_path / "index"), shards=2, weights={"token": ["a"], "weight": [-1.0]})
     with pytest.raises(InvalidInput, match="CURRENT"):
         open_sharded(tmp_path / "index")

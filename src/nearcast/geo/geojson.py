@@ -65,7 +65,7 @@ def _load_json(text: str) -> Mapping[str, Any]:
     try:
         loaded: Mapping[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
-        raise _region_error(f"the region is no valid JSON: {error.msg} at character {error.pos + 1}") from None
+        raise _region_error(f"the region is not valid JSON: {error.msg} at character {error.pos + 1}") from None
     except (RecursionError, ValueError):  # ValueError: an integer of more than 4,300 digits
         raise _region_error("the region's JSON is nested too deeply or holds too long a number") from None
     return loaded
@@ -143,7 +143,7 @@ def _polygon_rings(geojson: Mapping[str, Any], depth: int = 0) -> list[list[np.n
     if kind == "MultiPolygon":
         return [_rings(rings, kind) for rings in _items(geojson.get("coordinates"), kind, "polygons")]
     raise _region_error(
-        f"the type {_shown(kind)} is no region" if kind is not None else "the region's JSON has no type"
+        f"the type {_shown(kind)} is not a region" if kind is not None else "the region's JSON has no type"
     )
 
 

@@ -118,7 +118,7 @@ def _subscription_column(table: pa.Table, field: pa.Field, ids: np.ndarray, faul
     if field.name == "tokens":
         tokens = tokens_of(table, faults)
         return pa.nulls(table.num_rows, field.type) if tokens is None else tokens.cast(field.type)
-    reason = "is no whole number" if field.name == "k" else "is no number"
+    reason = "is not a whole number" if field.name == "k" else "is not a number"
     return cast(table[field.name].combine_chunks(), field.type, field.name, faults, reason)
 
 

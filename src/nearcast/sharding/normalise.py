@@ -102,7 +102,7 @@ def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) 
         values = floats_of(table, name, faults)
         columns[name] = None if values is None else _nan_as_null(values)
     k = column(table, "k")
-    columns["k"] = None if k is None else cast(k, pa.int32(), "k", faults, "is no whole number")
+    columns["k"] = None if k is None else cast(k, pa.int32(), "k", faults, "is not a whole number")
     expires = times_of(table, "expires", faults)
     columns["expires"] = pa.array(expires, mask=expires == NO_TIME).cast(TIMESTAMP)
     faults.raise_or_reject(table)
@@ -122,7 +122,7 @@ def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
 
 def whole_numbers(values: pa.Array, name: str, faults: Faults) -> np.ndarray:
     """int64[n]: the values of column `name`; each null or unreadable value is a fault."""
-    whole = cast(values, pa.int64(), name, faults, "is no whole number within int64")
+    whole = cast(values, pa.int64(), name, faults, "is not a whole number within int64")
     faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), name, f"no {name}; give each row a whole number")
     return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
 

@@ -74,7 +74,7 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
         return np.zeros(table.num_rows, np.int64)
     if pa.types.is_floating(values.type):
         values = pc.if_else(pc.is_nan(values), None, values)
-    whole = cast(values, pa.int64(), "id", faults, "is no whole number within int64")
+    whole = cast(values, pa.int64(), "id", faults, "is not a whole number within int64")
     if whole.null_count:
         faults.add_where(is_null_mask(whole), "id", "no id; give each row a whole number")
     ids: np.ndarray = filled(whole, 0).to_numpy(zero_copy_only=False)
@@ -96,7 +96,7 @@ def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
     values = column(table, name)
     if values is None:
         return None
-    numbers = cast(values, pa.float64(), name, faults, "is no number")
+    numbers = cast(values, pa.float64(), name, faults, "is not a number")
     return np.asarray(filled(numbers, np.nan).to_numpy(zero_copy_only=False))
 
 
@@ -105,7 +105,7 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
     values = column(table, name)
     if values is None:
         return np.full(table.num_rows, absent, np.int64)
-    stamps = cast(values, _stamp_type(values.type), name, faults, "is no time; write it as 2026-01-31T12:00:00Z")
+    stamps = cast(values, _stamp_type(values.type), name, faults, "is not a time; write it as 2026-01-31T12:00:00Z")
     micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return np.asarray(filled(micros, absent).to_numpy(zero_copy_only=False))
 

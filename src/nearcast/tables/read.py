@@ -45,7 +45,7 @@ def _as_arrow(source: Any) -> pa.Table:
             return pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
-    raise InvalidInput(f"{type(source).__name__} is no table; {_ACCEPTED}")
+    raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
 
 
 def _without_views(table: pa.Table) -> pa.Table:

@@ -58,7 +58,7 @@ def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
     faults.add_where(tokens.is_null().to_numpy(zero_copy_only=False), "token", "no token")
     is_valid = (weights >= 0.0) & (weights <= LARGEST_WEIGHT)
     for row in np.flatnonzero(~is_valid):
-        reason = f"{_shown(table, int(row))} is no weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
+        reason = f"{_shown(table, int(row))} is not a weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
         faults.add(int(row), "weight", reason)
     _find_repeats(tokens, faults)
     faults.raise_or_reject(table)
@@ -68,7 +68,7 @@ def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
 def _shown(table: pa.Table, row: int) -> str:
     values = column(table, "weight")
     value = None if values is None else values[row].as_py()
-    return "nothing" if value is None else repr(value)
+    return "null" if value is None else repr(value)
 
 
 def _find_repeats(tokens: pa.Array, faults: Faults) -> None:

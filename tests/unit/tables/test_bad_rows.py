@@ -141,10 +141,10 @@ def test_a_table_of_the_wrong_shape_is_refused(table: dict[str, Any], words: str
 @pytest.mark.parametrize(
     ("ids", "fault"),
     [
-        (pa.array([1.0, 2.5]), "2.5 is no whole number"),
+        (pa.array([1.0, 2.5]), "2.5 is not a whole number"),
         (pa.array([1.0, NAN]), "no id"),
-        (pa.array(["1", "x"]), "'x' is no whole number"),
-        (pa.array([1, 2**63], pa.uint64()), "is no whole number within int64"),
+        (pa.array(["1", "x"]), "'x' is not a whole number"),
+        (pa.array([1, 2**63], pa.uint64()), "is not a whole number within int64"),
     ],
 )
 def test_ids_that_are_no_int64_are_bad_rows(ids: pa.Array, fault: str) -> None:
@@ -158,9 +158,9 @@ def test_ids_that_are_no_int64_are_bad_rows(ids: pa.Array, fault: str) -> None:
 
 def test_unreadable_numbers_and_times_are_bad_rows() -> None:
     index = build_index([subscription(id=1)])
-    with pytest.raises(InvalidInput, match="'east' is no number"):
+    with pytest.raises(InvalidInput, match="'east' is not a number"):
         index.match({"id": [1], "text": ["a"], "x": ["east"], "y": ["1.5"]})
-    with pytest.raises(InvalidInput, match="'noon' is no time"):
+    with pytest.raises(InvalidInput, match="'noon' is not a time"):
         index.match({"id": [1], "text": ["a"], "x": [2.0], "y": [3.0], "time": ["noon"]})
 
 

@@ -105,14 +105,14 @@ def test_weights_of_a_vocabulary_are_its_own() -> None:
 @pytest.mark.parametrize(
     ("tokens", "weights", "words"),
     [
-        (["a", "b"], [1.0, math.nan], "row 1, column 'weight': nan is no weight; it is a number from 0 to"),
-        (["a", "b"], [1.0, math.inf], "row 1, column 'weight': inf is no weight"),
-        (["a", "b"], [1.0, -0.5], "row 1, column 'weight': -0.5 is no weight"),
-        (["a", "b"], [1.0, None], "row 1, column 'weight': nothing is no weight"),
-        (["a", "b"], ["1", "x"], "row 1, column 'weight': 'x' is no number"),
+        (["a", "b"], [1.0, math.nan], "row 1, column 'weight': nan is not a weight; it is a number from 0 to"),
+        (["a", "b"], [1.0, math.inf], "row 1, column 'weight': inf is not a weight"),
+        (["a", "b"], [1.0, -0.5], "row 1, column 'weight': -0.5 is not a weight"),
+        (["a", "b"], [1.0, None], "row 1, column 'weight': null is not a weight"),
+        (["a", "b"], ["1", "x"], "row 1, column 'weight': 'x' is not a number"),
         (["a", None], [1.0, 1.0], "row 1, column 'token': no token"),
         (["a", "b", "a"], [1.0, 1.0, 1.0], "row 2, column 'token': 'a' has a weight already"),
-        (["a", "b"], [None, None], "row 0, column 'weight': nothing is no weight"),
+        (["a", "b"], [None, None], "row 0, column 'weight': null is not a weight"),
     ],
 )
 def test_bad_weights_are_named(tokens: list[Any], weights: list[Any], words: str) -> None:
