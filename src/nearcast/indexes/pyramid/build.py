@@ -47,6 +47,13 @@ class _Filing(NamedTuple):
     crowds: np.ndarray  # int32[n_terms]  number of the crowded term, or -1
 
 
+class _Span(NamedTuple):
+    """The words of one list."""
+
+    start: int
+    stop: int
+
+
 def built_run(entries: Entries, bounds: tuple[float, float, float, float], n_terms: int, crowded: int) -> RunArrays:
     """A run over these entries. A term with more than `crowded` rows gets grids."""
     axes = fitted_axes(entries.boxes, bounds)
@@ -151,25 +158,25 @@ def _fill(filing, run, plain_counts, cell_counts):
         run.nodes[term, 0] |= coarse_cells(steps[0], steps[1], steps[2], steps[3])
         where = run.nodes[term, 1]
         if filing.crowds[term] < 0:
-            words = run.words[first_of(where) : first_of(where) + length_of(where)]
-            _write_entry(filing, i, words, Cell(0, 0, 0), plain_counts[term])
+            span = _Span(first_of(where), first_of(where) + length_of(where))
+            _write_entry(filing, i, run.words, span, Cell(0, 0, 0), plain_counts[term])
             continue
         level, first = grid_of(where, steps)
         left, low, right, high = cells_of(steps, level)
         for row in range(low, high + 1):
             for column in range(left, right + 1):
                 cell = first + (row << level) + column
-                words = run.words[np.int64(run.starts[cell]) : np.int64(run.starts[cell + 1])]
-                _write_entry(filing, i, words, Cell(level, column, row), cell_counts[cell])
+                span = _Span(np.int64(run.starts[cell]), np.int64(run.starts[cell + 1]))
+                _write_entry(filing, i, run.words, span, Cell(level, column, row), cell_counts[cell])
 
 
 @kernel
-def _write_entry(filing, i, words, cell, counts):
-    """Write an entry to the list `words` of a cell, as the last of counts[kind] entries of its kind; count it down."""
-    n_lone, n_paired = counts_of(words, 0, len(words))
+def _write_entry(filing, i, words, span, cell, counts):
+    """Write an entry to the list of a cell, as the last of counts[kind] entries of its kind; count it down."""
+    n_lone, n_paired = counts_of(words, span.start, span.stop)
     is_paired = np.int64(filing.seconds[i] != LONE)
     counts[is_paired] -= 1
-    entry = 1 + counts[is_paired] + is_paired * n_lone
+    entry = span.start + 1 + counts[is_paired] + is_paired * n_lone
     words[entry] = row_word(filing.steps[i], cell)
     words[entry + n_lone + n_paired] = filing.rows[i]
     if is_paired:
