@@ -106,7 +106,7 @@ def test_wherever_words_are_placed_a_message_meets_what_it_concerns(seed: int, n
 
 
 @pytest.mark.parametrize(
-    ("looks_ns", "n_rows", "cap", "wanted", "copies_left"),
+    ("lookups_ns", "n_rows", "cap", "wanted", "copies_left"),
     [
         (5.0, 1, 100.0, (2, 1), 10.0),  # one shard, where the least is to do
         (5.0, 1, 8.0, (2, 2), 9.0),  # too much for one
