@@ -103,7 +103,7 @@ def _read_options(pairs: list[str]) -> dict[str, Any]:
         if key is None:
             raise InvalidInput(f"--option takes key=value, not '{pair}'")
         if key in _RESERVED:
-            raise InvalidInput(f"'{key}' is not an option of a method")
+            raise InvalidInput(f"'{key}' is no option of a method")
         options.append((key, value))
     return dict(options)
 
