@@ -1,4 +1,4 @@
-"""The analyser: turns texts into tokens, the same for library, command line and pipeline. docs/reference/text.md specifies it."""
+"""The analyser: turns texts into tokens, alike for library, command line and pipeline (docs/reference/text.md)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def costs(
       nearcast bench run --sweep grid --out results
       nearcast bench costs results/result.json
     """
-    from nearcast.bench.runs.cost_fit import fit_costs
+    from nearcast.bench.reports.cost_fit import fit_costs
     from nearcast.bench.runs.results import load_result
 
     fitted = fit_costs([run for result in results for run in load_result(result).runs])
