@@ -5,5 +5,5 @@ run_case.py        all measurements of one case, by the parts:
                    groups.py (matching), updates.py, mixed.py, threads.py, table_api.py
 sweep.py           one case for each combination of parameters; results.py stores what was measured
 method_factory.py  empty methods of a workload's kind;  agreement.py  comparison of what methods found
-timing.py, memory.py, environment.py   clocks, memory, the machine;  cost_fit.py  cost figures for `auto`
+timing.py, memory.py, environment.py   clocks, memory, the machine
 """

@@ -32,8 +32,8 @@ def pipeline_run(
 ) -> None:
     """Run a whole pipeline: ingest, vocabulary, build, match, stream, report.
 
-    Steps whose input has not changed are skipped. docs/how-to/run-the-pipeline.md describes the format of the file. Without a
-    file, the command uses the sample that comes with nearcast.
+    Steps whose input has not changed are skipped. docs/how-to/run-the-pipeline.md describes the format of the file.
+    Without a file, the command uses the sample that comes with nearcast.
 
     \b
     Example:

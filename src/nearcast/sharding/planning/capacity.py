@@ -1,4 +1,4 @@
-"""Estimates the cluster for a load: a formula with measured constants; docs/how-to/size-a-cluster.md says how they were measured.
+"""The size of the cluster for a load: a formula with measured constants (docs/how-to/size-a-cluster.md).
 
     time of a message   c = message_us + decade_us · log10(n / 1 M) + match_us · k  (+ routing_us if sharded)
                             of one core, from Parquet to Parquet
