@@ -82,7 +82,7 @@ if __name__ == "__main__":
     )
     message = {"id": [7], "text": ["Sushi and pizza"], "lon": [0.0], "lat": [0.0]}
     print("matches:", index.match(message).to_pylist())
-    failures = [(check, failure) for check, failure in run_checks("first-term") if failure]
+    failures = [outcome for outcome in run_checks("first-term") if outcome.failure]
     print("failed checks:", failures)
 
 # Prints:
