@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel, lean_kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.structures.boxes import rounded_down
 
 ROOT, NONE = 0, -1
@@ -163,7 +163,7 @@ def write_entry(view, at, rows, item):
     sides[XMAX], sides[YMAX] = -rounded_down(-box[2]), -rounded_down(-box[3])
 
 
-@lean_kernel
+@inline_kernel
 def first_above(values, first, stop, value):
     """The place of the first of the ascending values[first:stop] that is above the value, or stop."""
     while first < stop:

@@ -100,10 +100,11 @@ def search_all(view, messages, model, scratch, strategy, starts, tally):
     choose_early(model, messages.terms, messages.term_starts, strategy, strategies, costs)
     marks, quad, counts = scratch.marks, view.quad, view.quad.lists.counts
     walk = new_walk(BY_COST, scratch.positions)
-    work, m, zero, nowhere = walk.work, 0, np.int64(0), np.empty(0, np.int32)
+    out, stack, work, m, nowhere = walk.out, walk.stack, walk.work, 0, np.empty(0, np.int32)
     while m < len(strategies):
         if strategies[m] == BY_TRIE:
-            m, walk = _walk_run(view.trie, messages, plan, m, walk, starts, tally)
+            walk = Walk(walk.probe, walk.positions, walk.box, out, stack, work)
+            m, out, stack = _walk_run(view.trie, messages, plan, m, walk, starts, tally)
             continue
         box, chosen, cells = messages.boxes[m], (np.int64(BY_CELLS), costs[m]), nowhere
         terms = messages.terms[messages.term_starts[m] : messages.term_starts[m + 1]]
@@ -119,27 +120,26 @@ def search_all(view, messages, model, scratch, strategy, starts, tally):
             continue
         mark_terms(marks, messages, m, 1)
         if strategies[m] == BY_CELLS:
-            out, n, read = scan_nodes(quad, cells, view.rows, marks, box, walk.out, work[FOUND])
+            out, n, read = scan_nodes(quad, cells, view.rows, marks, box, out, work[FOUND])
             spent = cost_of_entries(read, chance_of_term(model.marked, LENGTHS, len(terms)))
         else:
             message = message_for_trie(view.trie.ranks, messages, m, scratch.positions)
-            found = prune(view, message, marks, cells, Pruned(walk.out, work[FOUND], zero, zero, zero))
+            found = prune(view, message, marks, cells, Pruned(out, work[FOUND], np.int64(0), np.int64(0), np.int64(0)))
             unmark_ranks(message)
             out, n, read = found.out, found.n, found.entries
             work[NODES] += found.nodes
             spent = cost_of_parts(len(terms) * len(cells), found.parts, read)
         mark_terms(marks, messages, m, 0)
-        walk = Walk(walk.probe, walk.positions, walk.box, out, walk.stack, work)
         work[READ] += read
         _count(tally[strategies[m]], costs[m : m + 1], spent)
         m += 1
         starts[m] = work[FOUND] = n
-    return walk.out[: work[FOUND]].copy(), work[NODES], work[READ]
+    return out[: work[FOUND]].copy(), work[NODES], work[READ]
 
 
 @kernel
 def _walk_run(trie, messages, plan, m, walk, starts, tally):
-    """Match the messages from m on that take the trie, one behind the other; return where they end, and the walk."""
+    """Match the messages from m on that take the trie, in order; return where they end, and the walk's buffers."""
     stop, nodes, read = m, walk.work[NODES], walk.work[READ]
     while stop < len(plan.strategies) and plan.strategies[stop] == BY_TRIE:
         stop += 1
@@ -147,7 +147,7 @@ def _walk_run(trie, messages, plan, m, walk, starts, tally):
     n_terms = messages.term_starts[stop] - messages.term_starts[m]
     spent = TOKEN * n_terms + NODE * (walk.work[NODES] - nodes) + ROW * (walk.work[READ] - read)
     _count(tally[BY_TRIE], plan.costs[m:stop], spent)
-    return stop, walk
+    return stop, walk.out, walk.stack
 
 
 @lean_kernel

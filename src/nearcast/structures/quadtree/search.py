@@ -19,7 +19,6 @@ from nearcast.arrays.intmap import ABSENT, IntMapArrays, home_slot
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms, row_holds
-from nearcast.structures.boxes import overlaps
 from nearcast.structures.node_table import term_key, value_of
 from nearcast.structures.quadtree.cells import in_cell, span_of
 from nearcast.structures.quadtree.nodes import NONE, ROOT, QuadtreeArrays, cell_of_node, reports_pair
@@ -208,7 +207,8 @@ def _overlapping_rows(quad, node, store, box, out, pending):
             prefetch(boxes, 4 * (first + out[j + _AHEAD]))
         at = first + out[j]
         x, y = max(boxes[at, 0], box[0]), max(boxes[at, 1], box[1])
-        if overlaps(boxes, at, box) and (not is_range or reports_pair(cell, bounds, x, y)):
+        near = boxes[at, 0] <= box[2] and boxes[at, 2] >= box[0] and boxes[at, 1] <= box[3] and boxes[at, 3] >= box[1]
+        if near and (not is_range or reports_pair(cell, bounds, x, y)):
             row = rows[at]
             prefetch(store.offsets, row)
             prefetch(store.n_terms, row)

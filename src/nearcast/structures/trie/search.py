@@ -172,7 +172,7 @@ def _walk_on(view, message, walk):
         work[READ] += count
         if count > 0:
             stop = first + count
-            n = _scan(row_boxes[first:stop], rows[first:stop], view.exact, message, out, n)
+            n = _scan(row_boxes[first:stop], rows[first:stop], view.exact, message.box, message.exact, out, n)
         if n_children > 0:
             top = push_children(view, node, n_ranks, message, walk.probe, stack, top)
     work[FOUND], work[TOP] = n, top
@@ -190,12 +190,11 @@ def _with_room(records, walk):
 
 
 @lean_kernel
-def _scan(boxes, rows, exact_boxes, message, out, n):
+def _scan(boxes, rows, exact_boxes, box, exact, out, n):
     """Write the rows of a list whose box overlaps to out[n:]; return the new n.
 
     Places are kept by a sum, without branches. Only a rounded box that does not surely overlap needs the exact box.
     """
-    box, exact = message.box, message.exact
     kept = n
     for place in range(np.uint64(len(boxes))):
         out[kept] = place
