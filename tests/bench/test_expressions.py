@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Settings, filled_store
 from nearcast.bench.runs.method_factory import method_factory, method_names
@@ -29,7 +30,6 @@ from nearcast.errors import InvalidInput
 from nearcast.indexes.keyword_first import KeywordFirst
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.variant import variant_of
-from nearcast.matching.verify import starts_kept
 from nearcast.model import Hits
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import clauses
@@ -167,7 +167,7 @@ def test_a_method_that_forgets_rows_ends_the_run(monkeypatch):
     def forgetful(self, messages):
         hits, work = right(self, messages)
         kept = hits.rows % 2 == 0
-        return Hits(hits.rows[kept], starts_kept(kept, hits.starts)), work
+        return Hits(hits.rows[kept], starts_of(kept)[hits.starts]), work
 
     monkeypatch.setattr(KeywordFirst, "match", forgetful)
     with pytest.raises(Disagreement, match="'keyword-first'"):

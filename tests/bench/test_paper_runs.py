@@ -7,7 +7,7 @@ import pytest
 
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Case, Settings, filled_store
-from nearcast.bench.runs.method_factory import known_methods, method_names, rank_rows
+from nearcast.bench.runs.method_factory import known_methods, method_names, rank_params
 from nearcast.bench.runs.mixed import INSERT, MESSAGE, REMOVE, draw_operations, run_mixed
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.workloads.corpus import SyntheticCorpus, message_group
@@ -131,7 +131,7 @@ def test_a_run_measures_updates_among_messages_of_every_group_but_not_for_brute(
 def test_rows_of_kind_rank_ask_for_what_the_workload_says():
     workload = TOY.but(kind="rank", alpha=(0.2, 0.4), threshold=(0.9, 0.9))
     store = filled_store(SyntheticCorpus(workload), workload)
-    arrays = rank_rows(store, workload).arrays
+    arrays = rank_params(store, workload).arrays
     assert arrays.alphas.min() >= 0.2 and arrays.alphas.max() <= 0.4 and len(np.unique(arrays.alphas)) > 50
     assert (arrays.thresholds == 0.9).all() and (arrays.own_weights > 0).all()
     term = int(store.frequencies.argmax())

@@ -90,7 +90,7 @@ def test_a_table_with_other_pairs_ends_the_run(monkeypatch):
 
 def test_parts_that_make_another_table_end_the_run(monkeypatch):
     monkeypatch.setattr(
-        table_api, "owners_sorted", lambda store, hits, chained: (np.zeros(len(hits.rows), np.int64), hits.starts)
+        table_api, "owners_sorted", lambda store, hits, chained: Found(np.zeros(len(hits.rows), np.int64), hits.starts)
     )
     with pytest.raises(Disagreement, match="the table API over 'keyword-first', part by part, finds"):
         run_case(["keyword-first"], TOY, WHOLE)
