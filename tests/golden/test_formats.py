@@ -48,7 +48,7 @@ def test_another_format_is_refused_with_the_remedy(tmp_path: Path) -> None:
     folder = unpacked("index-3.zip", tmp_path) / "brute"
     manifest = folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"version": 3', '"version": 2'))
-    with pytest.raises(ForeignVersion, match="version 2; this release reads nearcast-index version 3"):
+    with pytest.raises(ForeignVersion, match="version 2; this release reads nearcast-index version 3: build it again"):
         nc.open_index(folder)
 
 

@@ -89,7 +89,8 @@ def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CorruptFile(f"{file} is damaged; restore or rebuild {folder}") from None
     if found != fmt:
-        raise ForeignVersion(f"{file} is {found[0]} version {found[1]}; this release reads {name} version {version}")
+        reads = f"this release reads {name} version {version}: build it again"
+        raise ForeignVersion(f"{file} is {found[0]} version {found[1]}; {reads}")
     if not sound:
         raise CorruptFile(f"{file} does not match its checksum; restore or rebuild {folder}")
     return manifest

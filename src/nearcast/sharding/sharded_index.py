@@ -108,7 +108,9 @@ def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sh
     except (OSError, ValueError) as error:
         raise CorruptFile(f"{folder}: its manifest cannot be read: {error}") from None
     if manifest.get("format") != FORMAT:
-        raise ForeignVersion(f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}")
+        raise ForeignVersion(
+            f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}: build it again"
+        )
     return ShardedIndex(str(folder), manifest)
 
 
