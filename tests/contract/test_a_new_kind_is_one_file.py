@@ -101,6 +101,8 @@ def test_the_engine_takes_and_explains_it() -> None:
     assert engine.explain(number, "a", at=(0.55, 0.5)).holds
     assert not engine.explain(number, "a", at=(0.9, 0.5)).holds
     assert not engine.explain(number, "a c", at=(0.55, 0.5)).holds
+    never = engine.subscribe("a NOT a", kind="near-centre")
+    assert not engine.explain(never, "a", at=(0.5, 0.5)).holds
     with pytest.raises(nc.InvalidInput, match="reach= is a number from 0 to 2, not 9"):
         engine.subscribe("a", kind="near-centre", reach=9)
     with pytest.raises(nc.InvalidInput, match="reach= goes with kind='near-centre'"):

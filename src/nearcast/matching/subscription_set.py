@@ -204,12 +204,15 @@ class SubscriptionSet:
         return found, work._replace(matches=len(found.ids))
 
     def score(self, subscription: int, message: MessageBatch) -> tuple[float, float]:
-        """The best score of one subscription on one message, and the least score that it delivers."""
+        """The best score of one subscription on one message, and the least score that it delivers.
+
+        A subscription whose expression can never hold has no row; its score is 0 of at least 1.
+        """
         message, marks = checked_messages(message, self.store.n_terms), np.zeros(self.store.n_terms, np.uint8)
         mark_terms(marks, message, 0, 1)
         params, rows = self.store.params, self.owners.rows(np.array([subscription], np.int64))
         scores = [(params.score(self.store, row, marks, message.boxes[0]), params.least_score(row)) for row in rows]
-        return max(scores, key=lambda each: each[0] - each[1])
+        return max(scores, key=lambda each: each[0] - each[1], default=(0.0, 1.0))
 
     # -- files
 

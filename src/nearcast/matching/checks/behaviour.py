@@ -10,6 +10,7 @@ import numpy as np
 from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
+    WEIGHTS,
     Message,
     answers,
     batch_of,
@@ -92,10 +93,10 @@ def check_answers_are_sorted_and_unique(method: str, kind: Kind) -> None:
 
 def check_input_is_left_alone(method: str, kind: Kind) -> None:
     batch, regions = rows_of(random_subscriptions(8, 100, kind=kind))
-    messages = batch_of(random_messages(9, 20))
-    arrays = (*batch[:-1], *batch.params.values(), *messages)
+    messages, weights = batch_of(random_messages(9, 20)), WEIGHTS.copy()
+    arrays = (*batch[:-1], *batch.params.values(), weights, *messages)
     before = [array.copy() for array in arrays]
-    live = empty(method, kind)
+    live = empty(method, kind, weights)
     live.insert(batch, regions)
     first = answers(live, messages)
     for array, copy in zip(arrays, before, strict=True):
@@ -126,6 +127,7 @@ def check_an_empty_index_can_be_saved_and_filled_later(method: str, kind: Kind) 
     with tempfile.TemporaryDirectory() as folder:
         write_bundle(folder, _FORMAT, *built(method, [], kind).state())
         opened = SubscriptionSet.restored(*read_bundle(folder, _FORMAT), kind)
+        assert answers(opened, random_messages(15, 3)) == [[], [], []]
         insert(opened, random_subscriptions(14, 50, kind=kind))
         expect_equal(opened, built("brute", random_subscriptions(14, 50, kind=kind), kind), random_messages(15, 20))
 
