@@ -13,7 +13,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from live_processes import descendants, processes
+from live_processes import descendants, is_deaf_to_interrupts, processes
 from nearcast.arrays import compile_turns
 from nearcast.cli.main import INTERRUPTED, app
 from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, longest_first, number_of_processes, warm_in_processes
@@ -71,6 +71,7 @@ def test_interrupting_ends_the_processes_without_a_traceback() -> None:
     while len(found := {each.pid for each in descendants(started.pid)}) < 3:  # two, and one of Python's own
         assert started.poll() is None
         time.sleep(0.05)
+    assert all(map(is_deaf_to_interrupts, found))  # from their first instruction on, so also while they import
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does
     _, errors = started.communicate(timeout=60)
     assert (started.returncode, errors) == (INTERRUPTED, "interrupted\n")

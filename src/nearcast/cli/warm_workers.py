@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -118,6 +119,7 @@ def _interrupts_blocked() -> Iterator[None]:
 
     A terminal sends Ctrl-C to all processes; the process that started the others ends them.
     """
+    resource_tracker.ensure_running()  # or else the first process starts it, and that unblocks Ctrl-C again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
