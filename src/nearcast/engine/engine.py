@@ -130,12 +130,7 @@ class Engine:
                 self._live.pop(number, None)
 
     def publish(
-        self,
-        text: str = "",
-        *,
-        at: Sequence[float],
-        tokens: Iterable[str] | None = None,
-        id: int | None = None,
+        self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None
     ) -> list[Match]:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)

@@ -13,14 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.intmap import (
-    IntMap,
-    IntMapArrays,
-    count_down,
-    count_up,
-    find,
-    home_slot,
-)
+from nearcast.arrays.intmap import IntMap, IntMapArrays, count_down, count_up, find, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput

@@ -185,12 +185,7 @@ class Pyramid(Method):
         arrays, header = self._young.state()
         for number, run in self._runs.items():
             arrays |= {f"run{number}_{name}": array for name, array in run._asdict().items()}
-        arrays |= {
-            "homes": self._homes,
-            "firsts": self._firsts,
-            "live": self._live,
-            "built_with": self._built_with,
-        }
+        arrays |= {"homes": self._homes, "firsts": self._firsts, "live": self._live, "built_with": self._built_with}
         return arrays, {"young": header, "runs": list(self._runs)}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:

@@ -92,8 +92,7 @@ def tiny_messages(seed: int, n: int, kind: Kind = MATCH) -> list[Message]:
     places = _MORE_POINTS + _MORE_BOXES if kind.is_scored else _TINY_POINTS + _TINY_BOXES
     return [
         Message(
-            sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist())),
-            places[int(rng.integers(len(places)))],
+            sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist())), places[int(rng.integers(len(places)))]
         )
         for _ in range(n)
     ]

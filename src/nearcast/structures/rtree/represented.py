@@ -19,13 +19,7 @@ class RepresentedTree(TreeMethod):
     checked_with = ("", "b=2 B=4 cells=9", "b=3 B=7 tokens=idf", "b=2 B=5 tokens=df", "b=4 B=9 tokens=random")
 
     def __init__(
-        self,
-        store: RowStore,
-        space: Space,
-        tokens: str = "locality",
-        cells: int = 10_000,
-        b: int = 25,
-        B: int = 50,
+        self, store: RowStore, space: Space, tokens: str = "locality", cells: int = 10_000, b: int = 25, B: int = 50
     ) -> None:
         super().__init__(store, space, b, B)
         self._representatives = Representatives(store, space, tokens, cells)
