@@ -1,6 +1,6 @@
 """The reference tokeniser: defines the tokens of any Unicode text.
 
-`ascii_tokens` and `simple_tokens` give the same tokens faster, for texts of simple characters only.
+`simple_tokens` gives the same tokens faster, for texts of simple characters only.
 
 A text is first brought to normal form (see `normal_form`) and then split at the word boundaries of Unicode
 Standard Annex 29. Every piece with a letter or a number is a token. We add three rules to the annex and omit one:
