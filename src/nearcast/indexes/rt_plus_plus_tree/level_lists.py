@@ -6,7 +6,8 @@ in exactly as many lists as it has terms. When the height changes, all lists are
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,11 @@ from nearcast.indexes.rt_plus_plus_tree.row_orders import OrderArrays
 from nearcast.matching.store import RowArrays
 from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
-from nearcast.structures.rtree.node_lists import (
-    ListArrays,
-    append,
-    empty_lists,
-    laid_out,
-    move_marked,
-    packed,
-    put_first,
-)
+from nearcast.structures.rtree.node_lists import append, empty_lists, laid_out, move_marked, packed, put_first
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
+from nearcast.structures.rtree.tree_method import Annotations
 
 
 class OrderedRows(NamedTuple):
@@ -36,43 +30,6 @@ class OrderedRows(NamedTuple):
 
     rows: RowArrays
     orders: OrderArrays
-
-
-class LevelLists:
-    """The lists of all nodes of a tree."""
-
-    def __init__(self) -> None:
-        self.arrays = empty_lists()
-        self._marks = np.zeros(0, np.uint8)  # by row, all zero between calls
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.arrays) + int(self._marks.nbytes)
-
-    def build(self, tree: TreeArrays, rows: OrderedRows) -> None:
-        """Replace all lists. Entries are counted first, so that every list gets the room it needs."""
-        n_terms = int(rows.rows.n_terms[np.flatnonzero(tree.leaves >= 0)].sum(dtype=np.int64))
-        table, counts, n = _count_all(tree, rows, np.zeros(max(1, n_terms), np.int32))
-        self.arrays = laid_out(table.keys, table.values, counts[:n])
-        _fill_all(tree, self.arrays, rows)
-
-    def insert(self, tree: TreeArrays, rows: OrderedRows, new: np.ndarray, done: int) -> int:
-        self._marks = grown(self._marks, len(tree.leaves), fill=0)
-        done, lists = _insert(tree, self.arrays, rows, self._marks, new, done)
-        self.arrays = packed(lists)
-        return int(done)
-
-    def remove(self, tree: TreeArrays, rows: OrderedRows, old: np.ndarray, done: int) -> int:
-        self._marks = grown(self._marks, len(tree.leaves), fill=0)
-        done, lists = _remove(tree, self.arrays, rows, self._marks, old, done)
-        self.arrays = packed(lists)
-        return int(done)
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {f"list_{name}": array for name, array in self.arrays._asdict().items()}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
 
 
 @kernel
@@ -196,3 +153,32 @@ def _fill_all(tree, lists, view):
                 key = term_key(node, view.orders.terms[view.orders.offsets[row] + k])
                 put_first(lists, key, np.int64(row), view.rows.boxes[row])
             node = np.int64(tree.parents[node])
+
+
+class LevelLists(Annotations):
+    """The lists of all nodes of a tree."""
+
+    prefix = "list"
+    insert_kernel = staticmethod(_insert)
+    remove_kernel = staticmethod(_remove)
+
+    def __init__(self) -> None:
+        self.arrays = empty_lists()
+        self._marks = np.zeros(0, np.uint8)  # by row, all zero between calls
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + int(self._marks.nbytes)
+
+    def build(self, tree: TreeArrays, rows: OrderedRows) -> None:
+        """Replace all lists. Entries are counted first, so that every list gets the room it needs."""
+        n_terms = int(rows.rows.n_terms[np.flatnonzero(tree.leaves >= 0)].sum(dtype=np.int64))
+        table, counts, n = _count_all(tree, rows, np.zeros(max(1, n_terms), np.int32))
+        self.arrays = laid_out(table.keys, table.values, counts[:n])
+        _fill_all(tree, self.arrays, rows)
+
+    def change(self, kernel: Callable[..., Any], tree: TreeArrays, rows: Any, some: np.ndarray, done: int) -> int:
+        self._marks = grown(self._marks, len(tree.leaves), fill=0)
+        done, lists = kernel(tree, self.arrays, rows, self._marks, some, done)
+        self.arrays = packed(lists)
+        return int(done)
