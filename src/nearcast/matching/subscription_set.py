@@ -98,7 +98,7 @@ class SubscriptionSet:
             batch = by_owner(batch)  # row numbers then follow ids, and sorted rows are sorted ids
         rows = self.store.add(batch, regions or [])
         chained = self.owners.add(batch.owner_ids, rows, self.store.high)
-        self.store.flag(chained, FLAG_CHAINED, True)
+        self.store.flag(chained, FLAG_CHAINED)
         self._n_chained += len(chained)
         termless = self._termless_rows(rows)
         if self.termless is not None and len(termless):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
+from nearcast.matching.store import gathered
 
 
 class OrderArrays(NamedTuple):
@@ -22,8 +22,7 @@ class RowOrders:
     """The orders of rows that come and go. They are packed once removed rows have left more than half of them."""
 
     def __init__(self) -> None:
-        self.arrays = OrderArrays(np.zeros(0, np.int64), np.zeros(0, np.int32))
-        self._used = self._dead = 0
+        self.start(0)
 
     @property
     def nbytes(self) -> int:
@@ -53,11 +52,10 @@ class RowOrders:
 
     def pack(self, rows: np.ndarray, counts: np.ndarray) -> None:
         """Keep the orders of these rows, which have `counts` terms each."""
-        starts = starts_of(counts)
-        terms = np.empty(starts[-1], np.int32)
-        _gather(self.arrays, rows, starts, terms)
-        self.arrays.offsets[rows] = starts[:-1]
-        self.arrays = OrderArrays(self.arrays.offsets, terms)
+        offsets = self.arrays.offsets
+        terms = gathered(self.arrays.terms, offsets[rows], counts)
+        offsets[rows] = starts_of(counts)[:-1]
+        self.arrays = OrderArrays(offsets, terms)
         self._used, self._dead = len(terms), 0
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
@@ -67,10 +65,3 @@ class RowOrders:
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
         self.arrays = OrderArrays(arrays["order_offsets"], arrays["order_terms"])
         self._used, self._dead = len(self.arrays.terms), header["order_dead"]
-
-
-@kernel
-def _gather(orders, rows, starts, out):
-    for i in range(len(rows)):
-        for k in range(starts[i + 1] - starts[i]):
-            out[starts[i] + k] = orders.terms[orders.offsets[rows[i]] + k]
