@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nearcast.matching.method import Method
+from nearcast.model import MessageBatch
 
 
 class Costs(NamedTuple):
@@ -27,9 +29,8 @@ FITTED = {
 }
 
 
-def nanoseconds(method: type[Method], messages: float, terms: float, work: tuple[float, float, float]) -> float:
-    """The cost of this work. A method without fitted costs uses its own `cost_ns`."""
-    nodes, candidates, hits = work
+def nanoseconds(method: type[Method], messages: MessageBatch, work: Sequence[float]) -> float:
+    """The cost of these nodes, candidates and hits. A method without fitted costs uses its own `cost_ns`."""
     costs = FITTED.get(method.name) or Costs(0.0, 0.0, *(method.cost_ns or (1.0, 1.0)), 0.0)
-    pieces = (messages, terms, nodes, candidates, hits)
+    pieces = (messages.size, len(messages.terms), *work)
     return float(sum(cost * count for cost, count in zip(costs, pieces, strict=True)))
