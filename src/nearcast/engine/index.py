@@ -62,10 +62,7 @@ class Index:
         return f"<nearcast index: {len(self):,} subscriptions, method {self.method}, {self.nbytes:,} bytes>"
 
     def subscriptions_of(self, kind: Kind = MATCH) -> SubscriptionSet | None:
-        """The live subscriptions of a kind, below tables and strings; None while there are none.
-
-        The set of kind `match` is always there.
-        """
+        """The live subscriptions of a kind, below tables and strings; None while there are none, except for `match`."""
         found = self._sets.get(kind.name)
         return found if found is not None and (kind is MATCH or len(found)) else None
 

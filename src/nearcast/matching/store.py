@@ -33,10 +33,7 @@ class RowArrays(NamedTuple):
 
 
 class RowStore:
-    """Adds, removes and reads rows of one kind. Shapes and expiry times take memory only where some row has them.
-
-    `params` are the parameters of the kind's rows; without them the rows are of kind `match`.
-    """
+    """Rows of one kind: `match` without `params`. Shapes and expiry times take memory only where some row has them."""
 
     def __init__(self, space: Space, params: RowParams | None = None) -> None:
         self.params = MatchParams() if params is None else params

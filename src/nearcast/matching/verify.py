@@ -1,6 +1,4 @@
-"""The steps after a method: drop rows whose NOT terms, expiry or exact shape forbid the match, and turn rows into
-subscription ids, sorted, each once.
-"""
+"""The steps after a method: NOT terms, expiry and exact shapes drop rows; rows become sorted subscription ids."""
 
 from __future__ import annotations
 

@@ -86,10 +86,7 @@ def join_texts(raw, texts_at, out):
 
 @kernel
 def append_general_tokens(general, at, out, out_starts, n_tokens):
-    """Append the tokens of the text at general[at]; return (start of the next text, tokens so far).
-
-    `general` is the result of `tokens_of_joined_texts`.
-    """
+    """Append the tokens of one text of `tokens_of_joined_texts`; return (start of the next text, tokens so far)."""
     n = out_starts[n_tokens]
     while general[at] != 10:
         while general[at] != 0:

@@ -10,10 +10,7 @@ from nearcast.text.character_table import COMPLEX, IN_TOKEN, IN_WORD, JOINS, LET
 
 @kernel
 def decode(raw, i):
-    """(code point, width in bytes) of the character at i.
-
-    The bytes must be valid UTF-8, which `has_complex_character` checks.
-    """
+    """(code point, width in bytes) of the character at i of valid UTF-8 (see `has_complex_character`)."""
     lead = np.int64(raw[i])
     if lead < 0x80:
         return lead, 1

@@ -141,9 +141,7 @@ def _follow(tree, table, size, rows, move, k):
 
 @kernel
 def _file_all(tree, table, rows):
-    """File all entries node by node, from the root down, so that the file of a node stays in the cache. Arrays are
-    taken out of their tuples.
-    """
+    """File all entries node by node, from the root down: a node's file stays in the cache. Tuples are unpacked."""
     nodes, size = np.full(1, ROOT, np.int32), 0
     keys, values, terms, offsets, n_terms = table.keys, table.values, rows.terms, rows.offsets, rows.n_terms
     for level in range(tree.levels[ROOT], -1, -1):

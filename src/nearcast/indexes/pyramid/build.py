@@ -113,9 +113,7 @@ def _count_levels(filing, out):
 
 @kernel
 def _choose_levels(wanted, in_use):
-    """A level needs 2 rows a cell, and 32 at least, to pay for its cache misses. The rows of a sparser level join the
-    next coarser level.
-    """
+    """A level needs 2 rows a cell, and 32, to pay for its cache misses; rows of sparser ones join the next coarser."""
     for crowd in range(len(wanted)):
         waiting = 0
         for level in range(FINEST, -1, -1):

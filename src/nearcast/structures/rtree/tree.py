@@ -115,9 +115,7 @@ def packed_levels(boxes: np.ndarray, b: int, most: int) -> list[Level]:
 
 
 def n_nodes_for(n: int, b: int, most: int) -> int:
-    """The number of nodes for n entries. Nodes are filled to four fifths, so that the first inserts do not split all of
-    them; there are fewer nodes where these would have less than b entries each.
-    """
+    """How many nodes n entries get. Filled to four fifths, so that first inserts split few; b or more entries each."""
     if n <= most:
         return 1
     return min(math.ceil(n / max(b, most * 4 // 5)), n // b)
