@@ -104,8 +104,7 @@ class Auto(Method):
     def _load(self, messages: MessageBatch) -> Load:
         """The load of the chosen method on these messages."""
         n = max(1, messages.size)
-        work = self.chosen.match(messages)[1]
-        return Load(len(messages.terms) / n, nanoseconds(type(self.chosen), messages, work[:3]) / n)
+        return Load(len(messages.terms) / n, _cost(self.chosen, messages, self.chosen.match(messages)[1][:3]) / n)
 
     def _plan_again(self) -> None:
         """Plan in one thread; others continue. Rows cannot change meanwhile: no change overlaps a match."""
@@ -158,8 +157,7 @@ class Auto(Method):
             return self.chosen.match(messages)
         chosen, start = self._current_method(), time.perf_counter()
         hits, work = chosen.match(messages)
-        took = time.perf_counter() - start
-        self._drift.add(messages, nanoseconds(type(chosen), messages, work[:3]), took, weight)
+        self._drift.add(messages, _cost(chosen, messages, work[:3]), time.perf_counter() - start, weight)
         return hits, work
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
@@ -170,8 +168,7 @@ class Auto(Method):
         chosen, start = self._current_method(), time.perf_counter()
         ids, nodes, candidates = chosen.match_point(terms, x, y)
         took, message = time.perf_counter() - start, point_message(terms, x, y)
-        work = nanoseconds(type(chosen), message, (nodes, candidates, len(ids)))
-        self._drift.add(message, work, took, drift.EVERY)
+        self._drift.add(message, _cost(chosen, message, (nodes, candidates, len(ids))), took, drift.EVERY)
         return ids, nodes, candidates
 
     def _current_method(self) -> Method:
@@ -210,3 +207,7 @@ def _best(costs: dict[str, float], present: str) -> str:
         return DEFAULT
     name = min(costs, key=lambda each: (costs[each], each != DEFAULT))
     return name if GAIN * costs[name] < costs.get(present, math.inf) else present
+
+
+def _cost(method: Method, messages: MessageBatch, work: tuple[float, float, float]) -> float:
+    return nanoseconds(type(method), messages.size, len(messages.terms), work)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from nearcast.matching.method import Method
-from nearcast.model import MessageBatch
 
 
 class Costs(NamedTuple):
@@ -29,8 +27,9 @@ FITTED = {
 }
 
 
-def nanoseconds(method: type[Method], messages: MessageBatch, work: Sequence[float]) -> float:
-    """The cost of these nodes, candidates and hits. A method without fitted costs uses its own `cost_ns`."""
+def nanoseconds(method: type[Method], messages: float, terms: float, work: tuple[float, float, float]) -> float:
+    """The cost of this work. A method without fitted costs uses its own `cost_ns`."""
+    nodes, candidates, hits = work
     costs = FITTED.get(method.name) or Costs(0.0, 0.0, *(method.cost_ns or (1.0, 1.0)), 0.0)
-    pieces = (messages.size, len(messages.terms), *work)
+    pieces = (messages, terms, nodes, candidates, hits)
     return float(sum(cost * count for cost, count in zip(costs, pieces, strict=True)))

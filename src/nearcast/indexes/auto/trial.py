@@ -65,7 +65,7 @@ def count(name: str, store: RowStore, space: Space, messages: MessageBatch) -> C
 
 
 def _cost(name: str, messages: MessageBatch, counts: Counts) -> float:
-    return nanoseconds(find_method("match", name), messages, counts)
+    return nanoseconds(find_method("match", name), messages.size, len(messages.terms), counts)
 
 
 def sample_sizes(n_rows: int) -> list[int]:

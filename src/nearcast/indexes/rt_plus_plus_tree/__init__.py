@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.indexes.rt_plus_plus_tree.level_lists import LevelLists, OrderedRows
-from nearcast.indexes.rt_plus_plus_tree.row_orders import RowOrders
+from nearcast.indexes.rt_plus_plus_tree.level_lists import LevelLists, OrderedRows, RowOrders
 from nearcast.indexes.rt_plus_plus_tree.search import Scratch, search
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.terms import LEVELS

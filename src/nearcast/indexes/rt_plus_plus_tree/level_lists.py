@@ -14,8 +14,8 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, claim_slot
 from nearcast.arrays.jit import kernel
-from nearcast.indexes.rt_plus_plus_tree.row_orders import OrderArrays
-from nearcast.matching.store import RowArrays
+from nearcast.arrays.ragged import starts_of
+from nearcast.matching.store import RowArrays, gathered
 from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
 from nearcast.structures.rtree.node_lists import append, empty_lists, laid_out, move_marked, packed, put_first
@@ -23,6 +23,62 @@ from nearcast.structures.rtree.node_lists import remove_row as remove_from
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
 from nearcast.structures.rtree.tree_method import Annotations
+
+
+class OrderArrays(NamedTuple):
+    """The terms of a row begin at terms[offsets[row]]."""
+
+    offsets: np.ndarray  # int64[rows]
+    terms: np.ndarray  # int32[...]
+
+
+class RowOrders:
+    """The terms of rows in the order in which levels list them. Packed once removed rows have left more than half."""
+
+    def __init__(self) -> None:
+        self.start(0)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.arrays.offsets.nbytes + self.arrays.terms.nbytes)
+
+    def start(self, n_rows: int) -> None:
+        """Drop all orders, and make room for row numbers below n_rows."""
+        self.arrays = OrderArrays(np.zeros(n_rows, np.int64), np.zeros(0, np.int32))
+        self._used = self._dead = 0
+
+    def add(self, rows: np.ndarray, terms: np.ndarray, starts: np.ndarray, n_rows: int) -> None:
+        offsets = grown(self.arrays.offsets, n_rows)
+        offsets[rows] = self._used + starts[:-1]
+        stored = grown(self.arrays.terms, self._used + len(terms))
+        stored[self._used : self._used + len(terms)] = terms
+        self.arrays = OrderArrays(offsets, stored)
+        self._used += len(terms)
+
+    def remove(self, n_terms: int) -> None:
+        """Note that rows with `n_terms` terms in total were removed."""
+        self._dead += n_terms
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether `pack` would free half of the memory."""
+        return self._dead > 1024 and 2 * self._dead > self._used
+
+    def pack(self, rows: np.ndarray, counts: np.ndarray) -> None:
+        """Keep the orders of these rows, which have `counts` terms each."""
+        offsets = self.arrays.offsets
+        terms = gathered(self.arrays.terms, offsets[rows], counts)
+        offsets[rows] = starts_of(counts)[:-1]
+        self.arrays = OrderArrays(offsets, terms)
+        self._used, self._dead = len(terms), 0
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        arrays = {"order_offsets": self.arrays.offsets, "order_terms": self.arrays.terms[: self._used]}
+        return arrays, {"order_dead": self._dead}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
+        self.arrays = OrderArrays(arrays["order_offsets"], arrays["order_terms"])
+        self._used, self._dead = len(self.arrays.terms), header["order_dead"]
 
 
 class OrderedRows(NamedTuple):
