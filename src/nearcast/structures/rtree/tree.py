@@ -6,7 +6,7 @@ A build packs sort-tile-recursively, level by level: slices by x, tiles by y. Ev
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,29 @@ from nearcast.errors import InvalidInput
 from nearcast.structures.rtree.nodes import NONE, ROOT, USED, TreeArrays, add_entry, has_room
 
 
-class RTree:
+class SavedArrays:
+    """Arrays that are saved under the names of their fields, after a prefix."""
+
+    arrays: Any
+    prefix: ClassVar[str]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(array.nbytes) for array in self.arrays)
+
+    def state(self) -> dict[str, np.ndarray]:
+        return {f"{self.prefix}_{name}": array for name, array in self.arrays._asdict().items()}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        kind = type(self.arrays)
+        self.arrays = kind(*(arrays[f"{self.prefix}_{name}"] for name in kind._fields))
+
+
+class RTree(SavedArrays):
     """An R-tree whose nodes, other than the root, have `b` to `most` entries."""
+
+    arrays: TreeArrays
+    prefix = "tree"
 
     def __init__(self, b: int, most: int) -> None:
         whole = isinstance(b, int) and isinstance(most, int)
@@ -44,10 +65,6 @@ class RTree:
     def height(self) -> int:
         """The number of levels below the root."""
         return int(self.arrays.levels[ROOT])
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.arrays)
 
     def build(self, rows: np.ndarray, boxes: np.ndarray, n_rows: int) -> None:
         """Replace the tree by a packed tree over these rows and their boxes."""
@@ -77,12 +94,6 @@ class RTree:
             grown(a.free, needed),
             a.head,
         )
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {f"tree_{name}": array for name, array in self.arrays._asdict().items()}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = TreeArrays(*(arrays[f"tree_{name}"] for name in TreeArrays._fields))
 
 
 @kernel

@@ -16,23 +16,16 @@ from nearcast.structures.representative import Representatives
 from nearcast.structures.rtree.grow import is_overfull, raise_root
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays
 from nearcast.structures.rtree.shrink import lower_root, root_is_thin
-from nearcast.structures.rtree.tree import RTree
+from nearcast.structures.rtree.tree import RTree, SavedArrays
 
 
-class Annotations(ABC):
+class Annotations(SavedArrays, ABC):
     """What a method keeps for each node. `rows` is the view of the rows from which the method derives it."""
 
-    arrays: Any
-    prefix: ClassVar[str]
-    """Of the names of the arrays on disk."""
     insert_kernel: ClassVar[Callable[..., Any]]
     """Inserts new[done:] until the root is overfull or nodes run out; returns how many are done."""
     remove_kernel: ClassVar[Callable[..., Any]]
     """Removes old[done:] until the root has a single child; returns how many are done."""
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.arrays)
 
     @abstractmethod
     def build(self, tree: TreeArrays, rows: Any) -> None:
@@ -41,13 +34,6 @@ class Annotations(ABC):
     @abstractmethod
     def change(self, kernel: Callable[..., Any], tree: TreeArrays, rows: Any, some: np.ndarray, done: int) -> int:
         """Run the kernel of a change on some[done:]; return how many are done."""
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {f"{self.prefix}_{name}": array for name, array in self.arrays._asdict().items()}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        kind = type(self.arrays)
-        self.arrays = kind(*(arrays[f"{self.prefix}_{name}"] for name in kind._fields))
 
 
 class TableAnnotations(Annotations):
