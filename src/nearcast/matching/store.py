@@ -60,7 +60,7 @@ class RowStore:
     def arrays(self) -> RowArrays:
         """Views of the rows numbered so far; cached until rows are added."""
         if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._rows.terms:
-            self._views = RowArrays(*(column[: self.high] for column in self._rows[:-1]), self._rows.terms)
+            self._views = RowArrays._make([*(column[: self.high] for column in self._rows[:-1]), self._rows.terms])
         return self._views
 
     @property
@@ -155,8 +155,8 @@ class RowStore:
         rows = np.concatenate([again, np.arange(self.high, self.high + n - reused, dtype=np.int32)])
         self.high += n - reused
         *columns, flags, terms = self._rows
-        larger = (grown(column, self.high) for column in columns)
-        self._rows = RowArrays(*larger, grown(flags, self.high, fill=0), terms)
+        larger = [grown(column, self.high) for column in columns]
+        self._rows = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms])
         self.owner_ids = grown(self.owner_ids, self.high)
         return rows
 

@@ -64,7 +64,7 @@ class TreeMethod(Method):
     """A method of any kind. Nodes have `b` to `B` entries. Subclasses say how nodes are annotated."""
 
     paper = "rt-tree"
-    checked_with = ("", "b=2 B=4", "b=3 B=8")
+    checked_with: ClassVar[tuple[str, ...]] = ("", "b=2 B=4", "b=3 B=8")
     annotated_by: ClassVar[type[Annotations]]
 
     def __init__(self, store: RowStore, space: Space, b: int = 25, B: int = 50) -> None:
