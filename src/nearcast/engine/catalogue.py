@@ -39,12 +39,7 @@ def _info(name: str) -> MethodInfo:
     method = find_method(kinds[0], name)
     header = header_of(method)
     return MethodInfo(
-        method.name,
-        method.paper,
-        kinds,
-        method_options(method),
-        header.get("Idea", ""),
-        header.get("Cost", ""),
+        method.name, method.paper, kinds, method_options(method), header.get("Idea", ""), header.get("Cost", "")
     )
 
 

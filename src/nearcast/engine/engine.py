@@ -22,8 +22,9 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import NEVER, NO_SHAPE, Kind, MessageBatch, RowBatch
+from nearcast.model import NEVER, Kind, MessageBatch
 from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights, token_terms
+from nearcast.tables.subscriptions import Columns, expanded_rows
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -71,7 +72,7 @@ class Engine:
         self._analyser = analyser or Analyser()
         self._vocabulary = Vocabulary()
         by_term = np.empty(0) if weights is None else read_weights(weights, self._vocabulary)
-        self._index = Index(SubscriptionSet(method, self._space), self._vocabulary, self._analyser, by_term)
+        self.index = Index(SubscriptionSet(method, self._space), self._vocabulary, self._analyser, by_term)
         self._live: dict[int, _Subscription] = {}
         self._expiries: list[tuple[int, int]] = []  # heap of (expires, id); an entry may be out of date
         self._clock = clock
@@ -83,10 +84,6 @@ class Engine:
         with self._lock:
             self._expire()
             return len(self._live)
-
-    @property
-    def index(self) -> Index:
-        return self._index
 
     def subscribe(  # noqa: PLR0913  what and where, each said in one of several ways
         self,
@@ -115,7 +112,7 @@ class Engine:
             self._expire()
             number = self._next_subscription if id is None else _whole(id, "id")
             subscription = _Subscription(wanted, place, self._deadline(expires), chosen, params)
-            self._index.insert_read(self._read(number, subscription))
+            self.index.insert_read(self._read(number, subscription))
             self._live[number] = subscription
             if subscription.expires != NEVER:
                 heapq.heappush(self._expiries, (subscription.expires, number))
@@ -125,17 +122,12 @@ class Engine:
     def unsubscribe(self, *ids: int) -> None:
         """Forget subscriptions; an unknown id is no error."""
         with self._lock:
-            self._index.remove(ids)
+            self.index.remove(ids)
             for number in ids:
                 self._live.pop(number, None)
 
     def publish(
-        self,
-        text: str = "",
-        *,
-        at: Sequence[float],
-        tokens: Iterable[str] | None = None,
-        id: int | None = None,
+        self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None
     ) -> list[Match]:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
@@ -144,7 +136,7 @@ class Engine:
             self._expire()
             number = self._next_message if id is None else _whole(id, "id")
             self._next_message = max(self._next_message, number + 1)
-            found = self._index.match_batch(self._message(number, words, place))
+            found = self.index.match_batch(self._message(number, words, place))
             if found.scores is None:
                 return [Match(number, subscription) for subscription in found.ids.tolist()]
             scores = [None if math.isnan(score) else score for score in found.scores.tolist()]
@@ -162,7 +154,7 @@ class Engine:
             words = list(tokens) if tokens is not None else self._analyser.tokens(text)
             place = self._place(at)
             explanation = explain(found.clauses, found.region, set(words), place[0], self._now() >= found.expires)
-            scored = self._index.subscriptions_of(found.kind)
+            scored = self.index.subscriptions_of(found.kind)
             if not found.kind.is_scored or scored is None:
                 return explanation
             score, least = scored.score(subscription, self._message(0, words, place))
@@ -185,40 +177,19 @@ class Engine:
 
     def _read(self, number: int, subscription: _Subscription) -> Subscriptions:
         """The subscription, as a table of one row is read."""
-        rows, regions = self._rows(number, subscription)
-        ids = np.array([number], np.int64)
-        return Subscriptions(ids, {subscription.kind.name: rows}, regions, REJECTS_SCHEMA.empty_table())
-
-    def _rows(self, number: int, subscription: _Subscription) -> tuple[RowBatch, list[Region]]:
-        boxes = subscription.region.boxes(self._space)
-        wanted = subscription.clauses
-        terms, starts = token_terms([clause.required for clause in wanted for _ in boxes], self._vocabulary.add)
-        forbidden = [clause.forbidden for clause in wanted for _ in boxes]
-        not_terms, not_starts = token_terms(forbidden, self._vocabulary.add)
-        n = len(wanted) * len(boxes)
-        shaped = not subscription.region.is_box
-        batch = RowBatch(
-            np.full(n, number, np.int64),
-            terms,
-            starts,
-            not_terms,
-            not_starts,
-            np.tile(boxes, (len(wanted), 1)).reshape(-1, 4),
-            np.full(n, 0 if shaped else NO_SHAPE, np.int32),
-            np.full(n, subscription.expires, np.int64),
-            {name: np.full(n, value) for name, value in subscription.params.items()},
-        )
-        return batch, [subscription.region] if shaped else []
+        ids, expires, regions = np.array([number]), np.array([subscription.expires]), list[Region]()
+        one = Columns(ids, np.empty((1, 4)), expires, None, {0: subscription.clauses}, {0: subscription.region})
+        rows, _ = expanded_rows(one, np.zeros(1, np.int64), self._vocabulary, self._space, regions)
+        params = {name: np.full(rows.size, value) for name, value in subscription.params.items()}
+        kinds = {subscription.kind.name: rows._replace(params=params)}
+        return Subscriptions(ids, kinds, regions, REJECTS_SCHEMA.empty_table())
 
     def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
         terms, starts = token_terms([words], self._vocabulary.lookup)
         return MessageBatch(np.array([number]), terms, starts, place, np.array([self._now()]))
 
     def _place(self, at: Sequence[float]) -> np.ndarray:
-        try:
-            values = [float(value) for value in at]
-        except (TypeError, ValueError):
-            values = []
+        values = _floats(at)
         if len(values) not in (2, 4):
             raise InvalidInput("at= is a point (x, y) or a box (xmin, ymin, xmax, ymax)", column="at")
         box = np.array([values * 2 if len(values) == 2 else values], np.float64)
@@ -247,11 +218,16 @@ class Engine:
                 self.unsubscribe(number)
 
 
-def _numbers(values: Any, n: int, name: str) -> list[float]:
+def _floats(values: Any) -> list[float]:
+    """The values as numbers; none where they are not numbers."""
     try:
-        made = [float(value) for value in values]
+        return [float(value) for value in values]
     except (TypeError, ValueError):
-        made = []
+        return []
+
+
+def _numbers(values: Any, n: int, name: str) -> list[float]:
+    made = _floats(values)
     if len(made) != n:
         raise InvalidInput(f"{name}= takes {n} numbers, not {values!r}", column=name)
     return made

@@ -47,13 +47,12 @@ def explain(clauses: list[Clause], region: Region, tokens: set[str], place: np.n
     planar = getattr(region, "planar", False)
     distance = 0.0 if inside else region.distance(float((place[0] + place[2]) / 2), float((place[1] + place[3]) / 2))
     closest = min(clauses, key=lambda clause: _faults(clause, tokens), default=None)
-    if closest is None:  # the expression contradicts itself
-        return Explanation(False, (), (), (), inside, distance, expired, region.describe(), "" if planar else "km")
+    required, forbidden = closest or ((), ())  # no clauses: the expression contradicts itself
     return Explanation(
-        holds=_faults(closest, tokens) == 0 and inside and not expired,
-        matched=tuple(sorted(token for token in closest.required if token in tokens)),
-        missing=tuple(sorted(token for token in closest.required if token not in tokens)),
-        forbidden=tuple(sorted(token for token in closest.forbidden if token in tokens)),
+        holds=closest is not None and _faults(closest, tokens) == 0 and inside and not expired,
+        matched=tuple(sorted(token for token in required if token in tokens)),
+        missing=tuple(sorted(token for token in required if token not in tokens)),
+        forbidden=tuple(sorted(token for token in forbidden if token in tokens)),
         inside=inside,
         distance=distance,
         expired=expired,

@@ -49,8 +49,8 @@ class Index:
         others: Iterable[SubscriptionSet] = (),
     ) -> None:
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
-        self._vocabulary = vocabulary
-        self._analyser = analyser
+        self.vocabulary = vocabulary
+        self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
         self.rejects: pa.Table | None = None
         """The bad rows of the last table given with on_bad="skip"."""
@@ -62,10 +62,7 @@ class Index:
         return f"<nearcast index: {len(self):,} subscriptions, method {self.method}, {self.nbytes:,} bytes>"
 
     def subscriptions_of(self, kind: Kind = MATCH) -> SubscriptionSet | None:
-        """The live subscriptions of a kind, below tables and strings; None while there are none.
-
-        The set of kind `match` is always there.
-        """
+        """The live subscriptions of a kind, below tables and strings; None while there are none, except for `match`."""
         found = self._sets.get(kind.name)
         return found if found is not None and (kind is MATCH or len(found)) else None
 
@@ -102,19 +99,11 @@ class Index:
     def nbytes(self) -> int:
         """Bytes of all arrays, vocabulary and weights included."""
         weights = 0 if self._weights is None else int(self._weights.nbytes)
-        return sum(each.nbytes for each in self._sets.values()) + self._vocabulary.nbytes + weights
+        return sum(each.nbytes for each in self._sets.values()) + self.vocabulary.nbytes + weights
 
     @property
     def space(self) -> Space:
         return self.matcher.space
-
-    @property
-    def analyser(self) -> Analyser:
-        return self._analyser
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return self._vocabulary
 
     def match(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """All (message, subscription) pairs, sorted, as a matches table.
@@ -133,19 +122,19 @@ class Index:
         """The sorted ids of the subscriptions that one message at a point concerns."""
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        terms = self._vocabulary.terms(tokens)
+        terms = self.vocabulary.terms(tokens)
         if len(self._sets) == 1:
             return self.matcher.match_one(terms, x, y)
         return np.sort(np.concatenate([each.match_one(terms, x, y) for each in self._sets.values()]))
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""
-        batch, self.rejects = read_messages(messages, self._vocabulary, self._dialect(on_bad))
+        batch, self.rejects = read_messages(messages, self.vocabulary, self._dialect(on_bad))
         return batch
 
     def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> None:
         """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed."""
-        read = read_subscriptions(subscriptions, self._vocabulary, self._dialect(on_bad))
+        read = read_subscriptions(subscriptions, self.vocabulary, self._dialect(on_bad))
         self.rejects = read.rejects
         self.insert_read(read)
 
@@ -154,7 +143,7 @@ class Index:
         for kind in read.batches:
             find_method(kind, self.method)
         if self._weights is None and len(read.ids):
-            self._weights = idf_weights(read, len(self._vocabulary))
+            self._weights = idf_weights(read, len(self.vocabulary))
         self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
         for kind, batch in read.batches.items():
             if batch.size:
@@ -177,8 +166,8 @@ class Index:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a folder, whole or not at all."""
-        arrays = {f"vocabulary.{name}": array for name, array in self._vocabulary.arrays().items()}
-        parts: dict[str, Any] = {"vocabulary": self._vocabulary.header(), "analyser": self._analyser.header()}
+        arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
+        parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         if self._weights is not None:
             arrays["weights"] = self._weights
         for each in self._sets.values():
@@ -189,7 +178,7 @@ class Index:
         save_index(path, arrays, parts)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self._analyser, self.space, on_bad)
+        return Dialect(self.analyser, self.space, on_bad)
 
 
 def build_index(

@@ -127,10 +127,7 @@ def polygons_in(geometry: shapely.Geometry) -> list[shapely.Geometry]:
 
 
 def with_aliases(geometry: shapely.Geometry) -> shapely.Geometry:
-    """The geometry plus the aliases of its points at 180 degrees or at a pole.
-
-    Longitudes 180 and -180 are the same meridian, and at a pole all longitudes are the same point.
-    """
+    """The geometry and the aliases of its points: 180 and -180 are one meridian, and a pole is one point."""
     xmin, ymin, xmax, ymax = geometry.bounds
     aliases = []
     for side, is_touched in ((180.0, xmax == 180.0), (-180.0, xmin == -180.0)):

@@ -1,4 +1,4 @@
-"""Overlap tests for kernels. Boxes are closed: rows xmin, ymin, xmax, ymax of float64[n,4]. Touching boxes overlap."""
+"""Overlap tests. Boxes are closed: rows xmin, ymin, xmax, ymax of float64[n,4]. Touching boxes overlap."""
 
 from __future__ import annotations
 
@@ -13,35 +13,10 @@ def boxes_overlap(boxes, i, xmin, ymin, xmax, ymax):
     return boxes[i, 0] <= xmax and xmin <= boxes[i, 2] and boxes[i, 1] <= ymax and ymin <= boxes[i, 3]
 
 
-@kernel
-def rows_overlap(boxes_a, i, boxes_b, j):
-    """Whether row i of boxes_a shares a point with row j of boxes_b."""
-    return boxes_overlap(boxes_a, i, boxes_b[j, 0], boxes_b[j, 1], boxes_b[j, 2], boxes_b[j, 3])
-
-
-@kernel
-def contains_point(boxes, i, x, y):
-    """Whether the point is in box i or on its border."""
-    return boxes[i, 0] <= x and x <= boxes[i, 2] and boxes[i, 1] <= y and y <= boxes[i, 3]
-
-
-@kernel
-def contains_box(boxes, i, xmin, ymin, xmax, ymax):
-    """Whether box i contains the whole box of these four sides."""
-    return boxes[i, 0] <= xmin and xmax <= boxes[i, 2] and boxes[i, 1] <= ymin and ymax <= boxes[i, 3]
-
-
 def overlap_pairs(boxes_a: np.ndarray, boxes_b: np.ndarray) -> np.ndarray:
-    """bool[n]: whether row i of boxes_a overlaps row i of boxes_b."""
-    out = np.empty(len(boxes_a), np.bool_)
-    _overlap_pairs(boxes_a, boxes_b, out)
-    return out
-
-
-@kernel
-def _overlap_pairs(boxes_a, boxes_b, out):
-    for i in range(len(boxes_a)):
-        out[i] = rows_overlap(boxes_a, i, boxes_b, i)
+    """bool[n]: whether row i of boxes_a overlaps row i of boxes_b; either may be a single row."""
+    low, high = np.maximum(boxes_a[:, :2], boxes_b[:, :2]), np.minimum(boxes_a[:, 2:], boxes_b[:, 2:])
+    return np.asarray((low <= high).all(axis=1))
 
 
 def is_point(boxes: np.ndarray) -> np.ndarray:

@@ -96,9 +96,6 @@ def _lonlat_boxes(x: float, y: float, radius: float) -> np.ndarray:
 
 
 def _longitude_reach(y: float, angle: float) -> float:
-    """Degrees of longitude from the centre to the meridians that touch a circle: sin(reach) = sin(angle) / cos(y).
-
-    The circle must not contain a pole.
-    """
+    """Degrees of longitude to the meridians that touch a circle without a pole: sin(reach) = sin(angle) / cos(y)."""
     slope = math.sin(math.radians(angle)) / math.sin(math.radians(90.0 - abs(y)))
     return 180.0 if slope >= 1.0 else math.degrees(math.asin(slope)) * (1.0 + PAD) + PAD

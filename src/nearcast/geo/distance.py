@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from nearcast.arrays.jit import kernel
 
 EARTH_RADIUS_KM = 6371.0088
@@ -79,34 +77,11 @@ def point_box_km(x, y, boxes, i):
 
 
 @kernel
-def euclid(x1, y1, x2, y2):
-    return math.hypot(x1 - x2, y1 - y2)
-
-
-@kernel
 def point_box_euclid(x, y, boxes, i):
     """Distance in the plane to the nearest point of box i, 0 inside."""
     return math.hypot(max(boxes[i, 0] - x, x - boxes[i, 2], 0.0), max(boxes[i, 1] - y, y - boxes[i, 3], 0.0))
 
 
 @kernel
-def point_distance(x1, y1, x2, y2, planar):
-    return euclid(x1, y1, x2, y2) if planar else great_circle_km(x1, y1, x2, y2)
-
-
-@kernel
 def point_box_distance(x, y, boxes, i, planar):
     return point_box_euclid(x, y, boxes, i) if planar else point_box_km(x, y, boxes, i)
-
-
-def box_distances(xs: np.ndarray, ys: np.ndarray, boxes: np.ndarray, planar: bool) -> np.ndarray:
-    """float64[n]: the distance from point i to box i, in kilometres or units of the plane."""
-    out = np.empty(len(boxes), np.float64)
-    _box_distances(xs, ys, boxes, planar, out)
-    return out
-
-
-@kernel
-def _box_distances(xs, ys, boxes, planar, out):
-    for i in range(len(boxes)):
-        out[i] = point_box_distance(xs[i], ys[i], boxes, i, planar)

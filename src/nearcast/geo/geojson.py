@@ -88,16 +88,11 @@ def _from_circle_text(text: str, space: Space) -> CircleRegion:
     return CircleRegion(x, y, radius if unit == "km" else radius / 1000.0)
 
 
-def _from_geojson(geojson: Mapping[str, Any], space: Space) -> Region:
-    if geojson.get("type") != "Feature":
-        return _from_geometry(geojson, space)
-    geometry = geojson.get("geometry")
-    if not isinstance(geometry, Mapping):
-        raise _region_error("the Feature has no geometry")
-    return _from_geometry(geometry, space)
-
-
-def _from_geometry(geojson: Mapping[str, Any], space: Space) -> Region:
+def _from_geojson(geojson: Any, space: Space) -> Region:
+    if geojson.get("type") == "Feature":
+        geojson = geojson.get("geometry")
+        if not isinstance(geojson, Mapping):
+            raise _region_error("the Feature has no geometry")
     kind = geojson.get("type")
     if kind == "World":
         return WORLD

@@ -10,7 +10,7 @@ import numpy as np
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.boxes import overlap_pairs
-from nearcast.geo.distance import box_distances
+from nearcast.geo.distance import point_box_distance
 from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
 
 HUGE = float(np.finfo(np.float64).max)
@@ -76,10 +76,10 @@ class BoxRegion(Region):
         return self._as_row()
 
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
-        return overlap_pairs(np.broadcast_to(self._as_row(), (len(boxes), 4)).copy(), boxes)
+        return overlap_pairs(self._as_row(), boxes)
 
     def distance(self, x: float, y: float) -> float:
-        return float(box_distances(np.array([float(x)]), np.array([float(y)]), self._as_row(), self.planar)[0])
+        return float(point_box_distance(float(x), float(y), self._as_row(), 0, self.planar))
 
     def to_geojson(self) -> dict[str, Any]:
         x0, y0, x1, y1 = self._as_row()[0].tolist()

@@ -1,4 +1,4 @@
-"""Coordinate spaces: which coordinates are valid, why others are not, and the largest distance."""
+"""Coordinate spaces: which coordinates are valid, and why others are not."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
-
-MAX_DISTANCE_KM = 20_015.0
-"""Half the Earth's circumference, rounded down: the default `max_dist` of lon/lat spaces."""
 
 FINE, MISSING, INFINITE, OUT_OF_RANGE, MIN_ABOVE_MAX = range(5)
 BOX_COLUMNS = ("xmin", "ymin", "xmax", "ymax")
@@ -33,14 +30,6 @@ class Space:
     def of(cls, space: Sequence[float] | None) -> Space:
         """The space of the argument: None for lon/lat, or the (xmin, ymin, xmax, ymax) of a plane."""
         return LONLAT if space is None else cls(True, _checked_bounds(space))
-
-    @property
-    def max_distance(self) -> float:
-        """20,015 km in lon/lat, or the diagonal of the plane."""
-        if not self.planar:
-            return MAX_DISTANCE_KM
-        xmin, ymin, xmax, ymax = self.bounds
-        return math.hypot(xmax - xmin, ymax - ymin)
 
     def header(self) -> dict[str, Any]:
         return {"planar": self.planar, "bounds": list(self.bounds)}

@@ -27,19 +27,18 @@ from nearcast.arrays.growable import grown
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.terms import PREFIX
 from nearcast.structures.ranked_rtree.tree import RankTree
-from nearcast.structures.rtree.represented import RepresentedTree
 from nearcast.structures.rtree.term_search import search
 from nearcast.structures.rtree.term_sets import EVERY_TERM, Chosen, TermRows, TermSets
+from nearcast.structures.rtree.tree_method import RepresentedTree
 from nearcast.structures.term_order import NO_TERM
 
 
 class RtPlusTree(RepresentedTree):
     name = "rt+-tree"
     effort_ceiling = 0.15
-    annotations: TermSets
+    annotated_by = TermSets
 
     def make_empty(self) -> None:
-        self.annotations = TermSets()
         self.chosen = EVERY_TERM._replace(of_rows=np.full(1, NO_TERM, np.int32))  # not empty: that means every term
 
     def view(self) -> TermRows:

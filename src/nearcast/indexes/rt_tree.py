@@ -18,8 +18,6 @@ Deviates   boxes overlap by intervals, not by a vertex of one in the other; a no
 
 from __future__ import annotations
 
-from nearcast.geo.space import Space
-from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.terms import EVERY
 from nearcast.structures.ranked_rtree.tree import RankTree
@@ -31,12 +29,7 @@ from nearcast.structures.rtree.tree_method import TreeMethod
 class RtTree(TreeMethod):
     name = "rt-tree"
     effort_ceiling = 0.2
-    checked_with = ("", "b=2 B=4", "b=3 B=8")
-    annotations: TermSets
-
-    def __init__(self, store: RowStore, space: Space, b: int = 25, B: int = 50) -> None:
-        super().__init__(store, space, b, B)
-        self.annotations = TermSets()
+    annotated_by = TermSets
 
     def view(self) -> TermRows:
         return TermRows(self.store.arrays, EVERY_TERM)

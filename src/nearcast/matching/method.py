@@ -134,8 +134,7 @@ class Method(ABC):
 
         Methods override this where they can do better than a batch of one message.
         """
-        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
-        hits, work = self.match(MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES))
+        hits, work = self.match(point_message(terms, x, y))
         return self.store.owner_ids[hits.rows], work.nodes, work.candidates
 
     @property
@@ -150,6 +149,12 @@ class Method(ABC):
     @abstractmethod
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
+
+
+def point_message(terms: np.ndarray, x: float, y: float) -> MessageBatch:
+    """One message at a point, as a batch, without id and time."""
+    starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
+    return MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES)
 
 
 def find_method(kind: str, name: str) -> type[Method]:

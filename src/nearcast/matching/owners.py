@@ -28,18 +28,16 @@ class Owners:
 
     def add(self, owner_ids: np.ndarray, rows: np.ndarray, high: int) -> np.ndarray:
         """File new rows under their ids (neighbours of one id make a chain); return the rows that are in a chain."""
-        is_first = np.ones(len(rows), bool)
-        is_first[1:] = owner_ids[1:] != owner_ids[:-1]
-        self._first.put(owner_ids[is_first], rows[is_first])
-        if is_first.all():
-            if len(self._next):
-                self._next = grown(self._next, high, fill=NO_ROW)
-                self._next[rows] = NO_ROW
-            return rows[:0]
-        self._next = grown(self._next, high, fill=NO_ROW)
-        self._next[rows] = NO_ROW
-        self._next[rows[:-1][~is_first[1:]]] = rows[1:][~is_first[1:]]
-        return np.asarray(rows[~is_first | np.append(~is_first[1:], False)])
+        follows = np.zeros(len(rows), bool)
+        follows[1:] = owner_ids[1:] == owner_ids[:-1]
+        self._first.put(owner_ids[~follows], rows[~follows])
+        if len(self._next) or follows.any():
+            self._next = grown(self._next, high, fill=NO_ROW)
+            self._next[rows] = NO_ROW
+            self._next[rows[:-1][follows[1:]]] = rows[1:][follows[1:]]
+        in_chain = follows.copy()
+        in_chain[:-1] |= follows[1:]
+        return np.asarray(rows[in_chain])
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """All rows of these ids, each once; ids must not repeat. Unknown ids give none."""

@@ -101,7 +101,6 @@ class RankParams(RowParams):
 
     def __init__(self, weights: np.ndarray = NO_WEIGHTS) -> None:
         super().__init__(weights)
-        self._take_weights(self.weights)
         self._own_weights = np.empty(0)
         self._high = 0
 
@@ -121,7 +120,9 @@ class RankParams(RowParams):
         super().put(store, rows, batch)
         self._high = store.high
         self._own_weights = grown(self._own_weights, store.high, fill=0.0)
-        self.weights = grown(self.weights, store.n_terms, fill=self.largest)
+        if store.n_terms > len(self.weights):
+            largest = self.weights.max() if len(self.weights) else DEFAULT_WEIGHT
+            self.weights = grown(self.weights, store.n_terms, fill=float(largest))
         _weigh_rows(store.arrays, rows, self.weights, self._own_weights)
 
     def state(self) -> dict[str, np.ndarray]:
@@ -130,11 +131,7 @@ class RankParams(RowParams):
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         self.columns = {"alpha": arrays["alphas"], "threshold": arrays["thresholds"]}
         self._own_weights, self._high = arrays["own_weights"], len(arrays["alphas"])
-        self._take_weights(arrays["weights"])
-
-    def _take_weights(self, weights: np.ndarray) -> None:
-        self.weights = weights
-        self.largest = float(weights.max()) if len(weights) else DEFAULT_WEIGHT
+        self.weights = arrays["weights"]
 
 
 def _checked_weights(weights: np.ndarray) -> np.ndarray:

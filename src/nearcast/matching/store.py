@@ -33,19 +33,12 @@ class RowArrays(NamedTuple):
 
 
 class RowStore:
-    """Adds, removes and reads rows of one kind. Shapes and expiry times take memory only where some row has them.
-
-    `params` are the parameters of the kind's rows; without them the rows are of kind `match`.
-    """
+    """Rows of one kind: `match` without `params`. Shapes and expiry times take memory only where some row has them."""
 
     def __init__(self, space: Space, params: RowParams | None = None) -> None:
         self.params = MatchParams() if params is None else params
-        self._boxes = np.empty((0, 4))
-        self._offsets = np.empty(0, np.int64)
-        self._n_terms = np.empty(0, np.uint16)
-        self._n_not = np.empty(0, np.uint16)
-        self._flags = np.empty(0, np.uint8)
-        self._terms = np.empty(0, np.int32)
+        types = (np.int64, np.uint16, np.uint16, np.uint8, np.int32)
+        self._rows = RowArrays(np.empty((0, 4)), *(np.empty(0, dtype) for dtype in types))  # with spare room
         self._views: RowArrays | None = None
         self.owner_ids = np.empty(0, np.int64)
         self._shapes = np.empty(0, np.int32)
@@ -66,11 +59,8 @@ class RowStore:
     @property
     def arrays(self) -> RowArrays:
         """Views of the rows numbered so far; cached until rows are added."""
-        if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._terms:
-            n = self.high
-            self._views = RowArrays(
-                self._boxes[:n], self._offsets[:n], self._n_terms[:n], self._n_not[:n], self._flags[:n], self._terms
-            )
+        if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._rows.terms:
+            self._views = RowArrays._make([*(column[: self.high] for column in self._rows[:-1]), self._rows.terms])
         return self._views
 
     @property
@@ -96,14 +86,14 @@ class RowStore:
         self._know(batch.terms)
         self._know(batch.not_terms)
         _add_at(self._frequencies, batch.terms, 1)
-        self._boxes[rows] = batch.boxes
+        self._rows.boxes[rows] = batch.boxes
         self.owner_ids[rows] = batch.owner_ids
         self._add_terms(rows, batch)
         flags = np.full(batch.size, FLAG_LIVE, np.uint8)
         flags[np.diff(batch.not_starts) > 0] |= FLAG_NEGATIVE
         flags[self._add_shapes(rows, batch.shapes, regions)] |= FLAG_SHAPED
         flags[self._add_expires(rows, batch.expires)] |= FLAG_EXPIRES
-        self._flags[rows] = flags
+        self._rows.flags[rows] = flags
         self.params.put(self, rows, batch)
         self.live += batch.size
         self.live_unverified += int(np.count_nonzero(flags > FLAG_LIVE))
@@ -111,15 +101,15 @@ class RowStore:
 
     def remove(self, rows: np.ndarray) -> None:
         """Forget these live rows, each named once; their numbers may come back."""
-        flags = self._flags[rows]
+        flags = self._rows.flags[rows]
         for shape in self._shapes[rows[flags & FLAG_SHAPED > 0]]:
             self.shape_table.discard(int(shape))
-        terms = self._positive_terms(rows)
+        terms = gathered(self._rows.terms, self._rows.offsets[rows], self._rows.n_terms[rows])
         _add_at(self._frequencies, terms, -1)
-        self._arena_dead += len(terms) + int(self._n_not[rows].sum(dtype=np.int64))
+        self._arena_dead += len(terms) + int(self._rows.n_not[rows].sum(dtype=np.int64))
         self.live -= len(rows)
         self.live_unverified -= int(np.count_nonzero(flags & NEEDS_VERIFYING))
-        self._flags[rows] = 0
+        self._rows.flags[rows] = 0
         self._free = grown(self._free, self._n_free + len(rows))
         self._free[self._n_free : self._n_free + len(rows)] = rows
         self._n_free += len(rows)
@@ -127,34 +117,31 @@ class RowStore:
             self._compact_terms()
 
     def live_rows(self) -> np.ndarray:
-        return np.flatnonzero(self._flags[: self.high] & FLAG_LIVE).astype(np.int32)
+        return np.flatnonzero(self.arrays.flags & FLAG_LIVE).astype(np.int32)
 
-    def flag(self, rows: np.ndarray, flag: int, on: bool) -> None:
-        if on:
-            self._flags[rows] |= np.uint8(flag)
-        else:
-            self._flags[rows] &= np.uint8(255 - flag)
+    def flag(self, rows: np.ndarray, flag: int) -> None:
+        self._rows.flags[rows] |= np.uint8(flag)
 
     def shapes_of(self, rows: np.ndarray) -> np.ndarray:
         return self._shapes[rows] if len(self._shapes) else np.full(len(rows), NO_SHAPE, np.int32)
 
     def batch(self, rows: np.ndarray) -> tuple[RowBatch, list[Region]]:
         """The content of these live rows, as it was given."""
-        positive, negative = self._n_terms[rows], self._n_not[rows]
-        shapes = np.where(self._flags[rows] & FLAG_SHAPED > 0, self.shapes_of(rows), NO_SHAPE)
+        boxes, offsets, positive, negative, flags = (column[rows] for column in self._rows[:-1])
+        shapes = np.where(flags & FLAG_SHAPED > 0, self.shapes_of(rows), NO_SHAPE)
         regions = [self.shape_table.region(int(shape)) for shape in shapes[shapes != NO_SHAPE]]
         numbers = np.full(len(rows), NO_SHAPE, np.int32)
         numbers[shapes != NO_SHAPE] = np.arange(len(regions))
         expires = self._expires[rows] if len(self._expires) else np.full(len(rows), NEVER)
         batch = RowBatch(
             self.owner_ids[rows],
-            self._gathered(self._offsets[rows], positive),
+            gathered(self._rows.terms, offsets, positive),
             starts_of(positive),
-            self._gathered(self._offsets[rows] + positive, negative),
+            gathered(self._rows.terms, offsets + positive, negative),
             starts_of(negative),
-            self._boxes[rows],
+            boxes,
             numbers,
-            np.where(self._flags[rows] & FLAG_EXPIRES > 0, expires, NEVER),
+            np.where(flags & FLAG_EXPIRES > 0, expires, NEVER),
             self.params.of_rows(rows),
         )
         return batch, regions
@@ -167,11 +154,9 @@ class RowStore:
         again = self._free[self._n_free : self._n_free + reused]
         rows = np.concatenate([again, np.arange(self.high, self.high + n - reused, dtype=np.int32)])
         self.high += n - reused
-        self._boxes = grown(self._boxes, self.high)
-        self._offsets = grown(self._offsets, self.high)
-        self._n_terms = grown(self._n_terms, self.high)
-        self._n_not = grown(self._n_not, self.high)
-        self._flags = grown(self._flags, self.high, fill=0)
+        *columns, flags, terms = self._rows
+        larger = [grown(column, self.high) for column in columns]
+        self._rows = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms])
         self.owner_ids = grown(self.owner_ids, self.high)
         return rows
 
@@ -185,20 +170,19 @@ class RowStore:
         counts, not_counts = np.diff(batch.term_starts), np.diff(batch.not_starts)
         starts = starts_of(counts + not_counts)
         offsets = self._arena_used + starts[:-1]
-        self._n_terms[rows], self._n_not[rows], self._offsets[rows] = counts, not_counts, offsets
+        own = self._rows
+        own.n_terms[rows], own.n_not[rows], own.offsets[rows] = counts, not_counts, offsets
         self._arena_used += int(starts[-1])
-        self._terms = grown(self._terms, self._arena_used)
-        _scatter(batch.terms, batch.term_starts, offsets, self._terms)
-        _scatter(batch.not_terms, batch.not_starts, offsets + counts, self._terms)
+        self._rows = own._replace(terms=grown(own.terms, self._arena_used))
+        scatter(batch.terms, batch.term_starts, offsets, self._rows.terms)
+        scatter(batch.not_terms, batch.not_starts, offsets + counts, self._rows.terms)
 
     def _add_shapes(self, rows: np.ndarray, shapes: np.ndarray, regions: list[Region]) -> np.ndarray:
         shaped = np.flatnonzero(shapes != NO_SHAPE)
-        if len(shaped):
+        if len(shaped) or len(self._shapes):
             # Each row holds a shape of its own number, so that removing one row never takes another's shape.
             self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
             self._shapes[rows[shaped]] = [self.shape_table.add(regions[shape]) for shape in shapes[shaped]]
-        elif len(self._shapes):
-            self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
         return shaped
 
     def _add_expires(self, rows: np.ndarray, expires: np.ndarray) -> np.ndarray:
@@ -213,28 +197,20 @@ class RowStore:
             self.n_terms = max(self.n_terms, int(terms.max()) + 1)
             self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
 
-    def _positive_terms(self, rows: np.ndarray) -> np.ndarray:
-        return self._gathered(self._offsets[rows], self._n_terms[rows])
-
-    def _gathered(self, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        starts = starts_of(counts)
-        out = np.empty(starts[-1], np.int32)
-        _gather(self._terms, offsets, starts, out)
-        return out
-
     def _compact_terms(self) -> None:
         rows = self.live_rows()
-        counts = self._n_terms[rows].astype(np.int64) + self._n_not[rows]
-        self._terms = self._gathered(self._offsets[rows], counts)
-        self._offsets[rows] = starts_of(counts)[:-1]
-        self._arena_used, self._arena_dead = len(self._terms), 0
+        own = self._rows
+        counts = own.n_terms[rows].astype(np.int64) + own.n_not[rows]
+        self._rows = own._replace(terms=gathered(own.terms, own.offsets[rows], counts))
+        own.offsets[rows] = starts_of(counts)[:-1]
+        self._arena_used, self._arena_dead = len(self._rows.terms), 0
 
     # -- files
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
         """Arrays and header for saving."""
         n = self.high
-        rows = self.arrays._asdict() | {"terms": self._terms[: self._arena_used]}
+        rows = self.arrays._asdict() | {"terms": self._rows.terms[: self._arena_used]}
         more = {
             "owner_ids": self.owner_ids[:n],
             "row_shapes": self._shapes[:n],
@@ -253,14 +229,13 @@ class RowStore:
         cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, params: RowParams, space: Space
     ) -> RowStore:
         made = cls(space, params)
-        made._boxes, made._offsets, made._flags = arrays["boxes"], arrays["offsets"], arrays["flags"]
-        made._n_terms, made._n_not, made._terms = arrays["n_terms"], arrays["n_not"], arrays["terms"]
+        made._rows = RowArrays(*(arrays[name] for name in RowArrays._fields))
         made.owner_ids, made._frequencies = arrays["owner_ids"], arrays["frequencies"]
         made.n_terms = len(made._frequencies)
         made._shapes, made._expires, made._free = arrays["row_shapes"], arrays["expires"], arrays["free"]
         made.shape_table = shapes
         made.high, made.live, made.live_unverified = header["high"], header["live"], header["live_late"]
-        made._n_free, made._arena_used = len(made._free), len(made._terms)
+        made._n_free, made._arena_used = len(made._free), len(made._rows.terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         made.id_step = header.get("id_step")
         return made
@@ -275,10 +250,19 @@ def _common_step(steps: np.ndarray, known: int | None, is_first: bool) -> int | 
 
 
 @kernel
-def _scatter(values, starts, offsets, out):
+def scatter(values, starts, offsets, out):
+    """Copy each row of a ragged array to its offset in `out`."""
     for i in range(len(offsets)):
         for k in range(starts[i + 1] - starts[i]):
             out[offsets[i] + k] = values[starts[i] + k]
+
+
+def gathered(values: np.ndarray, offsets: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """int32: the values of each row, of which there are `counts` from its offset on, one row after the other."""
+    starts = starts_of(counts)
+    out = np.empty(starts[-1], np.int32)
+    _gather(values, offsets, starts, out)
+    return out
 
 
 @kernel

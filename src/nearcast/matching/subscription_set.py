@@ -17,13 +17,13 @@ from nearcast.geo.region import Region
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.intake import by_owner, checked_messages, checked_rows
-from nearcast.matching.method import Method, make_method
+from nearcast.matching.method import Method, make_method, point_message
 from nearcast.matching.owners import Owners
 from nearcast.matching.predicate import FLAG_CHAINED, FLAG_LIVE, mark_terms
 from nearcast.matching.row_params import EXACT_TESTS, NO_WEIGHTS
 from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined, owners_sorted, verified
-from nearcast.model import MATCH, NO_TIME, Found, Kind, MessageBatch, RowBatch, Work
+from nearcast.model import MATCH, Found, Kind, MessageBatch, RowBatch, Work
 
 TERMLESS_METHOD = "spatial-first"
 """Serves rows of kind `match` that have no terms, whatever method serves the others."""
@@ -98,20 +98,16 @@ class SubscriptionSet:
             batch = by_owner(batch)  # row numbers then follow ids, and sorted rows are sorted ids
         rows = self.store.add(batch, regions or [])
         chained = self.owners.add(batch.owner_ids, rows, self.store.high)
-        self.store.flag(chained, FLAG_CHAINED, True)
+        self.store.flag(chained, FLAG_CHAINED)
         self._n_chained += len(chained)
-        termless = self._termless_rows(rows)
+        own, termless = self._divided(rows)
         if self.termless is not None and len(termless):
             self.termless.insert(termless)
             self._n_termless += len(termless)
-        self._index(rows)
-
-    def _index(self, rows: np.ndarray) -> None:
-        """Give new rows to the method, or rebuild the method where it has grown."""
         if self._rows_at_build == 0 or self.store.live > self.method.rebuild_growth * self._rows_at_build:
-            self.method.build(self._method_rows(self.store.live_rows()))
+            self.method.build(self._divided(self.store.live_rows())[0])
             self._rows_at_build = self.store.live
-        elif len(own := self._method_rows(rows)):
+        elif len(own):
             self.method.insert(own)
 
     def remove(self, ids: np.ndarray) -> None:
@@ -129,21 +125,20 @@ class SubscriptionSet:
             self._compact()
 
     def _unindex(self, rows: np.ndarray) -> None:
-        if len(own := self._method_rows(rows)):
+        own, termless = self._divided(rows)
+        if len(own):
             self.method.remove(own)
-        termless = self._termless_rows(rows)
         if self.termless is not None and len(termless):
             self.termless.remove(termless)
             self._n_termless -= len(termless)
         self._n_chained -= int(np.count_nonzero(self.store.arrays.flags[rows] & FLAG_CHAINED))
 
-    def _method_rows(self, rows: np.ndarray) -> np.ndarray:
-        """The rows that the method indexes."""
-        return rows if self.termless is None else np.asarray(rows[self.store.arrays.n_terms[rows] > 0])
-
-    def _termless_rows(self, rows: np.ndarray) -> np.ndarray:
-        """The rows that are stored apart."""
-        return rows[:0] if self.termless is None else np.asarray(rows[self.store.arrays.n_terms[rows] == 0])
+    def _divided(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(rows that the method indexes, rows that are stored apart)."""
+        if self.termless is None:
+            return rows, rows[:0]
+        has_terms = self.store.arrays.n_terms[rows] > 0
+        return rows[has_terms], rows[~has_terms]
 
     def _compact(self) -> None:
         """Renumber the live rows and rebuild: returns the memory of removed rows, at amortised O(1) a removal."""
@@ -177,7 +172,9 @@ class SubscriptionSet:
         if len(terms) and terms.item(-1) >= store.n_terms:
             terms = terms[: np.searchsorted(terms, store.n_terms)]
         if self._n_termless or store.live_unverified or self._n_chained or method.reports_costs:
-            return self._match_single(terms, x, y).ids
+            found, work = self._match_part(point_message(terms, x, y))
+            self._work = self._work.plus(work)
+            return found.ids
         ids, nodes, candidates = method.match_point(terms, x, y)
         if len(ids) > 1:
             ids.sort()
@@ -185,14 +182,6 @@ class SubscriptionSet:
         self._candidates += candidates
         self._matches += len(ids)
         return ids
-
-    def _match_single(self, terms: np.ndarray, x: float, y: float) -> Found:
-        """One message at a point, as a batch. Terms: int32, sorted, unique, below the store's."""
-        starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
-        message = MessageBatch(np.zeros(1, np.int64), terms, starts, place, np.full(1, NO_TIME))
-        found, work = self._match_part(message)
-        self._work = self._work.plus(work)
-        return found
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
         hits, work = self.method.match(messages)

@@ -1,6 +1,4 @@
-"""The steps after a method: drop rows whose NOT terms, expiry or exact shape forbid the match, and turn rows into
-subscription ids, sorted, each once.
-"""
+"""The steps after a method: NOT terms, expiry and exact shapes drop rows; rows become sorted subscription ids."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, scatter
 from nearcast.model import NO_TIME, Found, Hits, MessageBatch
 
 _AHEAD = 16
@@ -56,17 +54,9 @@ def joined(first: Hits, second: Hits) -> Hits:
         return first
     starts = first.starts + second.starts
     rows = np.empty(starts[-1], np.int32)
-    _copy_to(first.rows, first.starts, starts[:-1], rows)
-    _copy_to(second.rows, second.starts, starts[:-1] + np.diff(first.starts), rows)
+    scatter(first.rows, first.starts, starts[:-1], rows)
+    scatter(second.rows, second.starts, starts[:-1] + np.diff(first.starts), rows)
     return Hits(rows, starts)
-
-
-@kernel
-def _copy_to(values, starts, offsets, out):
-    """Copy each message's values to its offset."""
-    for m in range(len(offsets)):
-        for k in range(starts[m + 1] - starts[m]):
-            out[offsets[m] + k] = values[starts[m] + k]
 
 
 def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> Found:

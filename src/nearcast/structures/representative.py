@@ -13,19 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.intmap import (
-    IntMap,
-    IntMapArrays,
-    count_down,
-    count_up,
-    find,
-    home_slot,
-)
+from nearcast.arrays.intmap import IntMap, IntMapArrays, count_down, count_up, find, home_slot
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, gathered
 from nearcast.structures.term_order import NO_TERM
 
 STRATEGIES = ("random", "df", "idf", "locality")
@@ -99,10 +92,11 @@ class Representatives:
         """int32[n]: the same for the rows of a build, where `df` covers greedily."""
         if self._strategy != DF:
             return self.firsts(rows)
-        counts = np.zeros(self._store.n_terms, np.int64)
-        _count_terms(self._store.arrays, rows, counts)
+        arrays = self._store.arrays
+        terms = gathered(arrays.terms, arrays.offsets[rows], arrays.n_terms[rows])
+        counts = np.bincount(terms, minlength=self._store.n_terms)
         starts, out = starts_of(counts), np.full(len(rows), NO_TERM, np.int32)
-        _cover(self._store.arrays, rows, counts, starts, out)
+        _cover(arrays, rows, counts, starts, out)
         return out
 
     def orders(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -182,14 +176,6 @@ def _orders(arrays, measures, rows, starts, out):
         order = np.argsort(by, kind="mergesort")
         for k in range(n):
             out[starts[i] + k] = arrays.terms[first + order[k]]
-
-
-@kernel
-def _count_terms(arrays, rows, counts):
-    for i in range(len(rows)):
-        first = arrays.offsets[rows[i]]
-        for k in range(first, first + arrays.n_terms[rows[i]]):
-            counts[arrays.terms[k]] += 1
 
 
 @kernel

@@ -78,17 +78,15 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
     if whole.null_count:
         faults.add_where(is_null_mask(whole), "id", "no id; give each row a whole number")
     ids: np.ndarray = filled(whole, 0).to_numpy(zero_copy_only=False)
-    _find_repeats(ids, faults)
+    for row in repeated_rows(ids[faults.good_rows], faults):
+        faults.add(int(row), "id", f"id {ids[row]} is already in this table; ids must differ")
     return ids
 
 
-def _find_repeats(ids: np.ndarray, faults: Faults) -> None:
-    """Add a fault for each row whose id occurs in an earlier row."""
-    good = faults.good_rows
-    order = good[np.argsort(ids[good], kind="stable")]
-    repeated = np.flatnonzero(ids[order[1:]] == ids[order[:-1]]) + 1
-    for k in repeated:
-        faults.add(int(order[k]), "id", f"id {ids[order[k]]} is already in this table; ids must differ")
+def repeated_rows(values: np.ndarray, faults: Faults) -> np.ndarray:
+    """The good rows whose value occurs in an earlier good row. `values` are those of the good rows."""
+    order = np.argsort(values, kind="stable")
+    return np.asarray(faults.good_rows[order[1:][values[order[1:]] == values[order[:-1]]]])
 
 
 def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
@@ -111,13 +109,10 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
 
 
 def _stamp_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
-        return pa.timestamp("us", kind.tz)
     if pa.types.is_timestamp(kind):
-        return kind
-    return (
-        pa.timestamp("us", "UTC") if pa.types.is_string(kind) or pa.types.is_large_string(kind) else pa.timestamp("us")
-    )
+        return pa.timestamp("us", kind.tz) if kind.unit in ("s", "ms") else kind
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return pa.timestamp("us", "UTC" if is_text else None)
 
 
 def tokens_of(table: pa.Table, faults: Faults) -> pa.Array | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,6 @@ REJECTS_SCHEMA = pa.schema(
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
-class Fault(NamedTuple):
-    """Why a row is bad."""
-
-    column: str
-    reason: str
-
-
 class Faults:
     """The faults of the rows of one table: the first of each row."""
 
@@ -33,14 +26,14 @@ class Faults:
         if on_bad not in ("raise", "skip"):
             raise InvalidInput(f"on_bad is 'raise' or 'skip', not {on_bad!r}")
         self._on_bad = on_bad
-        self._faults: dict[int, Fault] = {}
+        self._faults: dict[int, tuple[str, str]] = {}  # by row: column and reason
         self.is_bad = np.zeros(n_rows, bool)
 
     def add(self, row: int, column: str, reason: str) -> None:
         """Record a fault unless the row has one."""
         if not self.is_bad[row]:
             self.is_bad[row] = True
-            self._faults[int(row)] = Fault(column, reason)
+            self._faults[int(row)] = (column, reason)
 
     def add_where(self, mask: np.ndarray, column: str, reason: str) -> None:
         """Record the same fault for all rows of the mask that have none."""
@@ -57,17 +50,11 @@ class Faults:
             return _NO_REJECTS
         if self._on_bad == "raise":
             row = min(self._faults)
-            fault = self._faults[row]
+            column, reason = self._faults[row]
             more = f" (and {len(self._faults) - 1} more bad rows)" if len(self._faults) > 1 else ""
-            raise InvalidInput(fault.reason + more, row=row, column=fault.column)
+            raise InvalidInput(reason + more, row=row, column=column)
         rows = sorted(self._faults)
+        columns, reasons = zip(*(self._faults[row] for row in rows), strict=True)
         records = table.take(pa.array(rows, pa.int64())).to_pylist()
-        return pa.table(
-            [
-                pa.array(rows, pa.int64()),
-                pa.array([self._faults[row].column for row in rows], pa.string()),
-                pa.array([self._faults[row].reason for row in rows], pa.string()),
-                pa.array([json.dumps(record, default=str, ensure_ascii=False) for record in records], pa.string()),
-            ],
-            schema=REJECTS_SCHEMA,
-        )
+        texts = [json.dumps(record, default=str, ensure_ascii=False) for record in records]
+        return pa.table({"row": rows, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)

@@ -41,8 +41,8 @@ class Subscriptions(NamedTuple):
         return self.batches[kind.name] if kind.name in self.batches else RowBatch.empty(names)
 
 
-class _Columns(NamedTuple):
-    """The columns of the table, and what was parsed from them."""
+class Columns(NamedTuple):
+    """The columns of a table, and what was parsed from them."""
 
     ids: np.ndarray
     boxes: np.ndarray
@@ -74,7 +74,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
-    read = _Columns(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
+    read = Columns(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
     _read_expressions(table, dialect, faults, read)
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
@@ -116,7 +116,7 @@ def _regions(table: pa.Table, space: Space, faults: Faults) -> dict[int, Region]
     return regions
 
 
-def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: _Columns) -> None:
+def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: Columns) -> None:
     values = strings_of(table, "expression")
     if values is None:
         return
@@ -139,7 +139,7 @@ def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
 
 
 def _rows(
-    read: _Columns,
+    read: Columns,
     wanted: np.ndarray,
     params: dict[str, np.ndarray],
     vocabulary: Vocabulary,
@@ -150,23 +150,19 @@ def _rows(
     is_plain = np.ones(len(read.ids), bool)
     is_plain[[*read.clauses, *read.regions]] = False
     plain, expanded = wanted[is_plain[wanted]], wanted[~is_plain[wanted]]
-    batch = _with_params(*_plain_rows(read, plain, vocabulary), params)
+    batch = _plain_rows(read, plain, vocabulary)._replace(params={name: params[name][plain] for name in params})
     if len(expanded) == 0:
         return batch
-    return _joined(batch, _with_params(*_expanded_rows(read, expanded, vocabulary, space, shapes), params))
+    more, rows = expanded_rows(read, expanded, vocabulary, space, shapes)
+    return _joined(batch, more._replace(params={name: params[name][rows] for name in params}))
 
 
-def _with_params(batch: RowBatch, rows: np.ndarray, params: dict[str, np.ndarray]) -> RowBatch:
-    """The batch with its parameters; rows[i] is the table row of row i."""
-    return batch._replace(params={name: values[rows] for name, values in params.items()}) if params else batch
-
-
-def _plain_rows(read: _Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> tuple[RowBatch, np.ndarray]:
+def _plain_rows(read: Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:
     n = len(wanted)
     tokens = read.tokens if n == len(read.ids) else read.tokens.take(pa.array(wanted))
     flat, starts = list_parts(tokens)
     terms, starts = sorted_sets(vocabulary.add(flat), starts)
-    batch = RowBatch(
+    return RowBatch(
         read.ids[wanted],
         terms,
         starts,
@@ -176,18 +172,13 @@ def _plain_rows(read: _Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> t
         np.full(n, NO_SHAPE, np.int32),
         read.expires[wanted],
     )
-    return batch, wanted
 
 
-def _expanded_rows(
-    read: _Columns, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
+def expanded_rows(
+    read: Columns, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
 ) -> tuple[RowBatch, np.ndarray]:
     """(batch, table row of each of its rows). Regions that are not boxes are appended to `regions`."""
-    owners: list[int] = []
-    required: list[tuple[str, ...]] = []
-    forbidden: list[tuple[str, ...]] = []
-    boxes: list[np.ndarray] = []
-    shapes: list[int] = []
+    made: list[tuple[int, Clause, np.ndarray, int]] = []
     for row in wanted.tolist():
         region = read.regions.get(row)
         shape = NO_SHAPE
@@ -195,22 +186,16 @@ def _expanded_rows(
             shape = len(regions)
             regions.append(region)
         own_boxes = read.boxes[row : row + 1] if region is None else region.boxes(space)
-        for clause in _clauses_of(read, row):
-            for box in own_boxes:
-                owners.append(row)
-                required.append(clause.required)
-                forbidden.append(clause.forbidden)
-                boxes.append(box)
-                shapes.append(shape)
-    terms, starts = token_terms(required, vocabulary.add)
-    not_terms, not_starts = token_terms(forbidden, vocabulary.add)
-    rows = np.array(owners, np.int64)
-    placed = np.array(boxes, np.float64).reshape(-1, 4)
-    numbers = np.array(shapes, np.int32)
-    return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, placed, numbers, read.expires[rows]), rows
+        made += [(row, clause, box, shape) for clause in _clauses_of(read, row) for box in own_boxes]
+    terms, starts = token_terms([clause.required for _, clause, _, _ in made], vocabulary.add)
+    not_terms, not_starts = token_terms([clause.forbidden for _, clause, _, _ in made], vocabulary.add)
+    rows = np.array([row for row, _, _, _ in made], np.int64)
+    boxes = np.array([box for _, _, box, _ in made], np.float64).reshape(-1, 4)
+    shapes = np.array([shape for _, _, _, shape in made], np.int32)
+    return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, boxes, shapes, read.expires[rows]), rows
 
 
-def _clauses_of(read: _Columns, row: int) -> list[Clause]:
+def _clauses_of(read: Columns, row: int) -> list[Clause]:
     if row in read.clauses:
         return read.clauses[row]
     return [Clause(tuple(read.tokens[row].as_py() or ()), ())]

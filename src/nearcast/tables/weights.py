@@ -11,7 +11,7 @@ import pyarrow as pa
 from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.model import LARGEST_WEIGHT, RowBatch
-from nearcast.tables.columns import column, floats_of, require_one, strings_of
+from nearcast.tables.columns import column, floats_of, repeated_rows, require_one, strings_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscriptions import Subscriptions
@@ -60,7 +60,9 @@ def _columns(table: pa.Table) -> tuple[pa.Array, np.ndarray]:
     for row in np.flatnonzero(~is_valid):
         reason = f"{_shown(table, int(row))} is not a weight; it is a number from 0 to {LARGEST_WEIGHT:g}"
         faults.add(int(row), "weight", reason)
-    _find_repeats(tokens, faults)
+    terms = Vocabulary().add(tokens.take(pa.array(faults.good_rows)))
+    for row in repeated_rows(terms, faults):
+        faults.add(int(row), "token", f"'{tokens[int(row)].as_py()}' has a weight already; name each token once")
     faults.raise_or_reject(table)
     return tokens, weights
 
@@ -69,15 +71,6 @@ def _shown(table: pa.Table, row: int) -> str:
     values = column(table, "weight")
     value = None if values is None else values[row].as_py()
     return "null" if value is None else repr(value)
-
-
-def _find_repeats(tokens: pa.Array, faults: Faults) -> None:
-    rows = faults.good_rows
-    _, firsts = np.unique(Vocabulary().add(tokens.take(pa.array(rows))), return_index=True)
-    is_first = np.zeros(len(rows), bool)
-    is_first[firsts] = True
-    for row in rows[~is_first]:
-        faults.add(int(row), "token", f"'{tokens[int(row)].as_py()}' has a weight already; name each token once")
 
 
 def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:

@@ -12,13 +12,12 @@ import pyarrow as pa
 from nearcast.arrays.arrow import MAX_OFFSET, string_array, string_buffers
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
-from nearcast.text.ascii_tokens import append_ascii_tokens
 from nearcast.text.character_table import character_table
-from nearcast.text.simple_tokens import append_simple_tokens, has_complex_character
+from nearcast.text.simple_tokens import append_ascii_tokens, append_simple_tokens, has_complex_character
 from nearcast.text.unicode_tokens import tokens_of_joined_texts
 
 ASCII, SIMPLE, GENERAL = range(3)
-"""The tokeniser of a text: `ascii_tokens`, `simple_tokens` or `unicode_tokens`."""
+"""The tokeniser of a text: one of the two of `simple_tokens`, or `unicode_tokens`."""
 
 JOINED_BYTES = 1 << 20
 """The most bytes of texts that the reference tokeniser reads in one pass. Bounds the memory of its list of matches."""
@@ -87,10 +86,7 @@ def join_texts(raw, texts_at, out):
 
 @kernel
 def append_general_tokens(general, at, out, out_starts, n_tokens):
-    """Append the tokens of the text at general[at]; return (start of the next text, tokens so far).
-
-    `general` is the result of `tokens_of_joined_texts`.
-    """
+    """Append the tokens of one text of `tokens_of_joined_texts`; return (start of the next text, tokens so far)."""
     n = out_starts[n_tokens]
     while general[at] != 10:
         while general[at] != 0:

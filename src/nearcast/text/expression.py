@@ -157,10 +157,7 @@ def _parser(analyser: Analyser) -> Parser:
 
 
 class _Descent:
-    """The recursive descent over one text.
-
-    The kind of a piece is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end".
-    """
+    """The recursive descent. The kind of a piece is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end"."""
 
     def __init__(self, parser: Parser, text: str) -> None:
         self.parser = parser

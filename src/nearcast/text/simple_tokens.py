@@ -1,7 +1,4 @@
-"""The tokeniser of texts of simple characters (see `character_table`).
-
-It works as `ascii_tokens` does, but decodes and encodes UTF-8, at a third of the speed.
-"""
+"""The tokenisers of texts of simple characters (see `character_table`), and of ASCII texts at three times the speed."""
 
 from __future__ import annotations
 
@@ -13,10 +10,7 @@ from nearcast.text.character_table import COMPLEX, IN_TOKEN, IN_WORD, JOINS, LET
 
 @kernel
 def decode(raw, i):
-    """(code point, width in bytes) of the character at i.
-
-    The bytes must be valid UTF-8, which `has_complex_character` checks.
-    """
+    """(code point, width in bytes) of the character at i of valid UTF-8 (see `has_complex_character`)."""
     lead = np.int64(raw[i])
     if lead < 0x80:
         return lead, 1
@@ -146,3 +140,44 @@ def append_normal_form(raw, i, stop, table, out, n):
             n = encode(table[point] >> 8, out, n)
             i += width
     return n
+
+
+@kernel
+def append_ascii_tokens(raw, i, stop, table, out, out_starts, n_tokens):
+    """Append the tokens of the ASCII text raw[i:stop]; return the number of tokens written so far.
+
+    One loop scans and writes: with two kernels called for each word it took 7 ns per byte instead of 2.5.
+    """
+    n = first = int(out_starts[n_tokens])
+    signed = False  # the byte before is a # or @ that starts a token
+    after_word = False
+    while i < stop:
+        found = table[raw[i]] & 0xFF
+        if found & IN_WORD == 0:
+            signed = found & SIGN != 0 and not after_word
+            after_word = False
+            i += 1
+            continue
+        if signed:
+            out[n] = raw[i - 1]
+            n += 1
+        last = seen = 0
+        while i < stop:
+            found = table[raw[i]] & 0xFF
+            if found & IN_WORD == 0:
+                joins = last & found >> 3 & JOINS
+                if joins == 0 or i + 1 >= stop or table[raw[i + 1]] & joins == 0:
+                    break
+            out[n] = table[raw[i]] >> 8
+            n += 1
+            i += 1
+            last = found
+            seen |= found
+        if seen & LETTER_OR_NUMBER:
+            n_tokens += 1
+            out_starts[n_tokens] = n
+            first = n
+        n = first
+        signed = False
+        after_word = True
+    return n_tokens

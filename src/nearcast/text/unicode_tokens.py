@@ -1,6 +1,6 @@
 """The reference tokeniser: defines the tokens of any Unicode text.
 
-`ascii_tokens` and `simple_tokens` give the same tokens faster, for texts of simple characters only.
+`simple_tokens` gives the same tokens faster, for texts of simple characters only.
 
 A text is first brought to normal form (see `normal_form`) and then split at the word boundaries of Unicode
 Standard Annex 29. Every piece with a letter or a number is a token. We add three rules to the annex and omit one:
@@ -63,16 +63,7 @@ _FORMAT = regex.compile(r"\p{WB=Format}+", regex.V1)
 # Only accents. The marks of other scripts (vowels of Hindi, Thai, Arabic, Hebrew) are letters to their readers.
 _ACCENT = regex.compile(r"[\u0300-\u036F\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF]+", regex.V1)
 _STROKES = str.maketrans(
-    {
-        "ø": "o",
-        "ł": "l",
-        "đ": "d",
-        "ħ": "h",
-        "ŧ": "t",
-        "ı": "i",
-        "æ": "ae",
-        "œ": "oe",
-    }  # have no decomposition
+    {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}  # have no decomposition
 )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import mmap
 import os
-import secrets
 import struct
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile, ForeignVersion
 
 FILE_VERSION = 1
@@ -31,22 +31,13 @@ _PREFIX = struct.Struct("<8s I I Q 16s 16s Q")  # the second 16s is reserved and
 
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a temporary file, fsync it and rename it to `path`, which is thus always whole, even after a crash."""
-    path = Path(path)
-    body = _body(header, arrays)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with temporary.open("xb") as file:
-            file.write(_prefix(body))
-            for part in body:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
+    """Write the file whole or not at all: the header padded with spaces, then the arrays padded with zeros."""
+    described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
+    room = _padded(len(described) + 24 * len(arrays))  # the final offsets have at most 20 digits more than 0
+    described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
+    contents = (array.tobytes().ljust(_padded(array.nbytes), b"\0") for array in arrays.values())
+    body = b"".join([described.ljust(room), *contents])
+    write_whole(Path(path), _prefix(body, room) + body)
 
 
 def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -72,18 +63,6 @@ def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any
     return described["header"], arrays
 
 
-def _body(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[bytes | memoryview]:
-    """The parts after the prefix: the header, padded with spaces, then the arrays, each padded with zeros."""
-    described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
-    room = _padded(len(described) + 24 * len(arrays))  # the final offsets have at most 20 digits more than 0
-    described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
-    parts: list[bytes | memoryview] = [described.ljust(room)]
-    for array in arrays.values():
-        parts.append(memoryview(np.ascontiguousarray(array)).cast("B") if len(array) else b"")
-        parts.append(bytes(_padded(array.nbytes) - array.nbytes))
-    return parts
-
-
 def _places(arrays: dict[str, np.ndarray], offset: int) -> list[list[Any]]:
     places = []
     for name, array in arrays.items():
@@ -96,12 +75,8 @@ def _padded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _prefix(body: list[bytes | memoryview]) -> bytes:
-    digest = xxhash.xxh3_128()
-    for part in body:
-        digest.update(part)
-    size = ALIGNMENT + sum(len(part) for part in body)
-    fields = (MAGIC, FILE_VERSION, len(body[0]), size, digest.digest(), bytes(16))
+def _prefix(body: bytes, header_size: int) -> bytes:
+    fields = (MAGIC, FILE_VERSION, header_size, ALIGNMENT + len(body), xxhash.xxh3_128_digest(body), bytes(16))
     own = xxhash.xxh3_64_intdigest(_PREFIX.pack(*fields, 0)[: ALIGNMENT - 8])
     return _PREFIX.pack(*fields, own)
 
@@ -111,14 +86,3 @@ def _mapped(path: Path) -> mmap.mmap:
         if os.fstat(file.fileno()).st_size < ALIGNMENT or file.read(len(MAGIC)) != MAGIC:
             raise CorruptFile(f"{path}: is not a file of nearcast, or is truncated")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut. Not every system can open a folder."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from pyproj import Geod
 
-from nearcast.geo.distance import (
-    EARTH_RADIUS_KM,
-    box_distances,
-    great_circle_km,
-    point_box_km,
-    point_distance,
-)
+from nearcast.geo.distance import EARTH_RADIUS_KM, great_circle_km, point_box_distance, point_box_km
 
 HALF_ROUND = math.pi * EARTH_RADIUS_KM
 SPHERE = Geod(a=EARTH_RADIUS_KM * 1000, b=EARTH_RADIUS_KM * 1000)
@@ -91,10 +85,7 @@ def test_boxes_at_the_antimeridian_and_the_poles_are_reached_from_the_other_side
     assert point_box_km(-100.0, 90.0, at, 2) == 0
 
 
-def test_planar_distances_and_batches() -> None:
+def test_planar_and_spherical_distances_to_boxes() -> None:
     boxes = np.array([[0, 0, 2, 2], [3, 4, 3, 4], [-5, -5, -3, -4]], np.float64)
-    zeros = np.zeros(3)
-    assert box_distances(zeros, zeros, boxes, True).tolist() == [0, 5, 5]
-    assert point_distance(0.0, 0.0, 3.0, 4.0, True) == 5
-    assert box_distances(zeros, zeros, boxes, False)[1] == great_circle_km(0.0, 0.0, 3.0, 4.0)
-    assert len(box_distances(np.empty(0), np.empty(0), np.empty((0, 4)), False)) == 0
+    assert [point_box_distance(0.0, 0.0, boxes, i, True) for i in range(3)] == [0, 5, 5]
+    assert point_box_distance(0.0, 0.0, boxes, 1, False) == great_circle_km(0.0, 0.0, 3.0, 4.0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.structures.rtree.grow import best_cut
-from nearcast.structures.rtree.pack import packed_levels
+from nearcast.structures.rtree.tree import packed_levels
 
 
 @given(st.integers(0, 700), st.sampled_from([(2, 4), (2, 5), (3, 6), (3, 50), (25, 50), (4, 9)]), st.integers(0, 9))

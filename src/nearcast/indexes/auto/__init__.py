@@ -26,7 +26,7 @@ from nearcast.indexes.auto.costs import nanoseconds
 from nearcast.indexes.auto.drift import DriftDetector, Load
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import Method, make_method
+from nearcast.matching.method import Method, make_method, point_message
 from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
@@ -104,7 +104,7 @@ class Auto(Method):
     def _load(self, messages: MessageBatch) -> Load:
         """The load of the chosen method on these messages."""
         n = max(1, messages.size)
-        return Load(len(messages.terms) / n, _cost(self.chosen, messages, self.chosen.match(messages)[1]) / n)
+        return Load(len(messages.terms) / n, _cost(self.chosen, messages, self.chosen.match(messages)[1][:3]) / n)
 
     def _plan_again(self) -> None:
         """Plan in one thread; others continue. Rows cannot change meanwhile: no change overlaps a match."""
@@ -157,7 +157,7 @@ class Auto(Method):
             return self.chosen.match(messages)
         chosen, start = self._current_method(), time.perf_counter()
         hits, work = chosen.match(messages)
-        self._drift.add(messages, _cost(chosen, messages, work), time.perf_counter() - start, weight)
+        self._drift.add(messages, _cost(chosen, messages, work[:3]), time.perf_counter() - start, weight)
         return hits, work
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
@@ -167,10 +167,8 @@ class Auto(Method):
         self._singles_left = drift.EVERY
         chosen, start = self._current_method(), time.perf_counter()
         ids, nodes, candidates = chosen.match_point(terms, x, y)
-        took = time.perf_counter() - start
-        one, place = np.zeros(1, np.int64), np.array(((x, y, x, y),), np.float64)
-        message = MessageBatch(one, terms, np.array((0, len(terms)), np.int64), place, one)
-        self._drift.add(message, _cost(chosen, message, Work(nodes, candidates, len(ids))), took, drift.EVERY)
+        took, message = time.perf_counter() - start, point_message(terms, x, y)
+        self._drift.add(message, _cost(chosen, message, (nodes, candidates, len(ids))), took, drift.EVERY)
         return ids, nodes, candidates
 
     def _current_method(self) -> Method:
@@ -211,6 +209,5 @@ def _best(costs: dict[str, float], present: str) -> str:
     return name if GAIN * costs[name] < costs.get(present, math.inf) else present
 
 
-def _cost(method: Method, messages: MessageBatch, work: Work) -> float:
-    pieces = (work.nodes, work.candidates, work.matches)
-    return nanoseconds(type(method), messages.size, len(messages.terms), pieces)
+def _cost(method: Method, messages: MessageBatch, work: tuple[float, float, float]) -> float:
+    return nanoseconds(type(method), messages.size, len(messages.terms), work)

@@ -1,6 +1,4 @@
-"""Drift detection for `auto`: samples recent messages and compares their average cost with the cost that the current
-choice was made for.
-"""
+"""Drift detection for `auto`: compares the average cost of recent messages with the cost that it planned for."""
 
 from __future__ import annotations
 

@@ -37,10 +37,7 @@ def candidates() -> list[str]:
 
 
 def estimates(store: RowStore, space: Space, rows: np.ndarray, messages: MessageBatch, keep: str) -> dict[str, float]:
-    """Expected nanoseconds per message over all of `rows`, by method.
-
-    Methods far behind the best are left out, except `keep` and the default.
-    """
+    """Expected nanoseconds a message over `rows`, by method: the default, `keep`, and those not far behind the best."""
     sizes = sample_sizes(len(rows))
     drawn = np.random.default_rng(len(rows)).choice(rows, sizes[-1], replace=False)
     counts: dict[str, list[Counts]] = {name: [] for name in candidates()}

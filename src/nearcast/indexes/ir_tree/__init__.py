@@ -21,22 +21,22 @@ from nearcast.indexes.ir_tree.search import search
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.rtree.tree_method import TreeMethod
+from nearcast.structures.structure_method import run_search
 
 
 class IrTree(TreeMethod):
     name = "ir-tree"
     effort_ceiling = 0.1
-    checked_with = ("", "b=2 B=4", "b=3 B=8")
-    annotations: EntryFiles
+    annotated_by = EntryFiles
 
     def __init__(self, store: RowStore, space: Space, b: int = 25, B: int = 50) -> None:
         super().__init__(store, space, b, B)
         if B > MOST_ENTRIES:
             raise InvalidInput(f"B is at most {MOST_ENTRIES} in an ir-tree, not {B}")
-        self.annotations = EntryFiles()
 
     def view(self) -> RowArrays:
         return self.store.arrays
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return search(self.tree.arrays, self.annotations.arrays, self.store, messages)
+        """Candidates: the rows whose postings were counted."""
+        return run_search(search, (self.tree.arrays, self.annotations.arrays), self.store, messages)

@@ -14,7 +14,7 @@ from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
 from nearcast.structures.rtree.nodes import ROOT, entries_of, rows_below, slot_of
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
-from nearcast.structures.rtree.table_annotations import TableAnnotations
+from nearcast.structures.rtree.tree_method import TableAnnotations
 
 MOST_ENTRIES = 62  # and one spare slot: a word with all 64 bits set would be ABSENT
 _ONE = np.int64(1)
@@ -141,9 +141,7 @@ def _follow(tree, table, size, rows, move, k):
 
 @kernel
 def _file_all(tree, table, rows):
-    """File all entries node by node, from the root down, so that the file of a node stays in the cache. Arrays are
-    taken out of their tuples.
-    """
+    """File all entries node by node, from the root down: a node's file stays in the cache. Tuples are unpacked."""
     nodes, size = np.full(1, ROOT, np.int32), 0
     keys, values, terms, offsets, n_terms = table.keys, table.values, rows.terms, rows.offsets, rows.n_terms
     for level in range(tree.levels[ROOT], -1, -1):

@@ -5,28 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.intmap import ABSENT, IntMapArrays, find
+from nearcast.arrays.intmap import ABSENT, find
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import count_bits, lowest_bit
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.store import RowStore
-from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.boxes import overlaps
 from nearcast.structures.node_table import known_terms, term_key, value_of
-from nearcast.structures.rtree.nodes import ROOT, TreeArrays
+from nearcast.structures.rtree.nodes import ROOT
 
 _ONE = np.int64(1)
 
 
-def search(tree: TreeArrays, files: IntMapArrays, store: RowStore, messages: MessageBatch) -> tuple[Hits, Work]:
-    """The rows that match each message. Candidates: the rows whose postings were counted."""
-    marks, starts = np.zeros(store.n_terms, np.uint8), np.zeros(messages.size + 1, np.int64)
-    rows, nodes, seen = _search(tree, files, store.arrays, messages, marks, starts)
-    return Hits(rows, starts), Work(nodes, seen, len(rows))
-
-
 @kernel
-def _search(tree, files, rows, messages, marks, starts):
+def search(tree, files, rows, messages, marks, starts):
     out, queue = np.empty(1024, np.int32), np.empty(256, np.int32)
     postings = np.zeros(64, np.int32)
     n = nodes = seen = 0

@@ -24,8 +24,8 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
-from nearcast.indexes.pyramid.build import LONE, Entries, built_run
-from nearcast.indexes.pyramid.run import MANY, MOST_PLAIN, RunArrays, mark_dead
+from nearcast.indexes.pyramid.build import built_run
+from nearcast.indexes.pyramid.run import MOST_PLAIN, RunArrays, mark_dead
 from nearcast.indexes.pyramid.search import match_run
 from nearcast.indexes.pyramid.single import PointMatcher
 from nearcast.matching.method import Method
@@ -33,7 +33,6 @@ from nearcast.matching.store import RowStore
 from nearcast.matching.verify import joined
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.keyword_lists import KeywordLists
-from nearcast.structures.term_order import NO_TERM, rarest_two
 
 NOWHERE, YOUNG, FIRST_RUN = 0, 1, 2
 
@@ -137,12 +136,7 @@ class Pyramid(Method):
         return next(number for number in range(FIRST_RUN, 256) if number not in self._runs)
 
     def _make_run(self, rows: np.ndarray, home: int) -> None:
-        first, second = rarest_two(self.store, rows)
-        seconds = second.astype(np.uint32) | np.where(self.store.arrays.n_terms[rows] > 2, MANY, np.uint32(0))
-        seconds[second == NO_TERM] = LONE
-        entries = Entries(first, seconds, rows, self.store.arrays.boxes[rows])
-        self._runs[home] = built_run(entries, self.space.bounds, self.store.n_terms, self._crowded)
-        self._firsts[rows] = first
+        self._runs[home], self._firsts[rows] = built_run(self.store, rows, self.space.bounds, self._crowded)
         self._live[home], self._built_with[home] = 0, len(rows)
         self._add_to(rows, home)
 
@@ -185,12 +179,7 @@ class Pyramid(Method):
         arrays, header = self._young.state()
         for number, run in self._runs.items():
             arrays |= {f"run{number}_{name}": array for name, array in run._asdict().items()}
-        arrays |= {
-            "homes": self._homes,
-            "firsts": self._firsts,
-            "live": self._live,
-            "built_with": self._built_with,
-        }
+        arrays |= {"homes": self._homes, "firsts": self._firsts, "live": self._live, "built_with": self._built_with}
         return arrays, {"young": header, "runs": list(self._runs)}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:

@@ -48,8 +48,7 @@ def fitted_axes(boxes: np.ndarray, bounds: tuple[float, float, float, float]) ->
     """The map for rows with these boxes, in a space with these bounds."""
     sample = boxes[:: max(1, len(boxes) // _SAMPLE)]
     return Axes(
-        _knots(sample[:, [0, 2]].ravel(), bounds[0], bounds[2]),
-        _knots(sample[:, [1, 3]].ravel(), bounds[1], bounds[3]),
+        _knots(sample[:, [0, 2]].ravel(), bounds[0], bounds[2]), _knots(sample[:, [1, 3]].ravel(), bounds[1], bounds[3])
     )
 
 

@@ -13,6 +13,7 @@ from nearcast.indexes.pyramid.run import (
     FINEST,
     FIRST_BITS,
     LEVEL_BITS,
+    MANY,
     SPARE,
     RunArrays,
     cells_of,
@@ -23,25 +24,18 @@ from nearcast.indexes.pyramid.run import (
     grid_of,
     length_of,
 )
+from nearcast.matching.store import RowStore
+from nearcast.structures.term_order import NO_TERM, rarest_two
 
 LONE = np.uint32(0xFFFF_FFFF)  # in place of a second term: the row has one term
 _SIZES = np.array([2, 3])  # words of an entry, lone or paired
 
 
-class Entries(NamedTuple):
+class _Filing(NamedTuple):
     """The rows of a run, ascending, and the terms that they are filed under."""
 
     firsts: np.ndarray  # int32[n]  rarest term
     seconds: np.ndarray  # uint32[n]  second rarest term, with MANY if there are more; or LONE
-    rows: np.ndarray  # int32[n]
-    boxes: np.ndarray  # float64[n,4]
-
-
-class _Filing(NamedTuple):
-    """The same with mapped boxes, for the kernels."""
-
-    firsts: np.ndarray  # int32[n]
-    seconds: np.ndarray  # uint32[n]
     rows: np.ndarray  # int32[n]
     steps: np.ndarray  # int32[n,4]  the box, mapped
     crowds: np.ndarray  # int32[n_terms]  number of the crowded term, or -1
@@ -54,14 +48,19 @@ class _Span(NamedTuple):
     stop: int
 
 
-def built_run(entries: Entries, bounds: tuple[float, float, float, float], n_terms: int, crowded: int) -> RunArrays:
-    """A run over these entries. A term with more than `crowded` rows gets grids."""
-    axes = fitted_axes(entries.boxes, bounds)
-    steps = np.empty((len(entries.rows), 4), np.int32)
-    mapped_boxes(axes, entries.boxes, steps)
-    is_crowded = np.bincount(entries.firsts, minlength=n_terms) > crowded
+def built_run(
+    store: RowStore, rows: np.ndarray, bounds: tuple[float, float, float, float], crowded: int
+) -> tuple[RunArrays, np.ndarray]:
+    """A run over these ascending rows, and the term of each. A term with more than `crowded` rows gets grids."""
+    firsts, second = rarest_two(store, rows)
+    seconds = second.astype(np.uint32) | np.where(store.arrays.n_terms[rows] > 2, MANY, np.uint32(0))
+    seconds[second == NO_TERM] = LONE
+    boxes, steps = store.arrays.boxes[rows], np.empty((len(rows), 4), np.int32)
+    axes = fitted_axes(boxes, bounds)
+    mapped_boxes(axes, boxes, steps)
+    is_crowded = np.bincount(firsts, minlength=store.n_terms) > crowded
     crowds = np.where(is_crowded, np.cumsum(is_crowded) - 1, -1).astype(np.int32)
-    return _filled(_Filing(entries.firsts, entries.seconds, entries.rows, steps, crowds), axes)
+    return _filled(_Filing(firsts, seconds, rows, steps, crowds), axes), firsts
 
 
 def _filled(filing: _Filing, axes: Axes) -> RunArrays:
@@ -113,9 +112,7 @@ def _count_levels(filing, out):
 
 @kernel
 def _choose_levels(wanted, in_use):
-    """A level needs 2 rows a cell, and 32 at least, to pay for its cache misses. The rows of a sparser level join the
-    next coarser level.
-    """
+    """A level needs 2 rows a cell, and 32, to pay for its cache misses; rows of sparser ones join the next coarser."""
     for crowd in range(len(wanted)):
         waiting = 0
         for level in range(FINEST, -1, -1):

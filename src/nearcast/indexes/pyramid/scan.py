@@ -11,15 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, lean_kernel
-from nearcast.arrays.vector import (
-    WIDTH,
-    count_bits,
-    lowest_bit,
-    none_above,
-    prefetch,
-    store_packed,
-    store_positions,
-)
+from nearcast.arrays.vector import WIDTH, count_bits, lowest_bit, none_above, prefetch, store_packed, store_positions
 from nearcast.indexes.pyramid.box_codes import ONES
 from nearcast.indexes.pyramid.run import MANY
 from nearcast.matching.predicate import box_overlaps

@@ -25,24 +25,22 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.indexes.rt_plus_plus_tree.level_lists import LevelLists, OrderedRows
-from nearcast.indexes.rt_plus_plus_tree.row_orders import RowOrders
+from nearcast.indexes.rt_plus_plus_tree.level_lists import LevelLists, OrderedRows, RowOrders
 from nearcast.indexes.rt_plus_plus_tree.search import Scratch, search
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.ranked_rtree.terms import LEVELS
 from nearcast.structures.ranked_rtree.tree import RankTree
-from nearcast.structures.rtree.represented import RepresentedTree
+from nearcast.structures.rtree.tree_method import RepresentedTree
 from nearcast.structures.scratch import ScratchPool
 
 
 class RtPlusPlusTree(RepresentedTree):
     name = "rt++-tree"
     effort_ceiling = 0.3  # by `df`, the worst order; 0.05 by the default
-    annotations: LevelLists
+    annotated_by = LevelLists
 
     def make_empty(self) -> None:
         self.orders = RowOrders()
-        self.annotations = LevelLists()
         self._scratch = ScratchPool(Scratch.empty)
 
     def view(self) -> OrderedRows:

@@ -6,29 +6,79 @@ in exactly as many lists as it has terms. When the height changes, all lists are
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, claim_slot
 from nearcast.arrays.jit import kernel
-from nearcast.indexes.rt_plus_plus_tree.row_orders import OrderArrays
-from nearcast.matching.store import RowArrays
+from nearcast.arrays.ragged import starts_of
+from nearcast.matching.store import RowArrays, gathered
 from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
-from nearcast.structures.rtree.node_lists import (
-    ListArrays,
-    append,
-    empty_lists,
-    laid_out,
-    move_marked,
-    packed,
-    put_first,
-)
+from nearcast.structures.rtree.node_lists import append, empty_lists, laid_out, move_marked, packed, put_first
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
+from nearcast.structures.rtree.tree_method import Annotations
+
+
+class OrderArrays(NamedTuple):
+    """The terms of a row begin at terms[offsets[row]]."""
+
+    offsets: np.ndarray  # int64[rows]
+    terms: np.ndarray  # int32[...]
+
+
+class RowOrders:
+    """The terms of rows in the order in which levels list them. Packed once removed rows have left more than half."""
+
+    def __init__(self) -> None:
+        self.start(0)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.arrays.offsets.nbytes + self.arrays.terms.nbytes)
+
+    def start(self, n_rows: int) -> None:
+        """Drop all orders, and make room for row numbers below n_rows."""
+        self.arrays = OrderArrays(np.zeros(n_rows, np.int64), np.zeros(0, np.int32))
+        self._used = self._dead = 0
+
+    def add(self, rows: np.ndarray, terms: np.ndarray, starts: np.ndarray, n_rows: int) -> None:
+        offsets = grown(self.arrays.offsets, n_rows)
+        offsets[rows] = self._used + starts[:-1]
+        stored = grown(self.arrays.terms, self._used + len(terms))
+        stored[self._used : self._used + len(terms)] = terms
+        self.arrays = OrderArrays(offsets, stored)
+        self._used += len(terms)
+
+    def remove(self, n_terms: int) -> None:
+        """Note that rows with `n_terms` terms in total were removed."""
+        self._dead += n_terms
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether `pack` would free half of the memory."""
+        return self._dead > 1024 and 2 * self._dead > self._used
+
+    def pack(self, rows: np.ndarray, counts: np.ndarray) -> None:
+        """Keep the orders of these rows, which have `counts` terms each."""
+        offsets = self.arrays.offsets
+        terms = gathered(self.arrays.terms, offsets[rows], counts)
+        offsets[rows] = starts_of(counts)[:-1]
+        self.arrays = OrderArrays(offsets, terms)
+        self._used, self._dead = len(terms), 0
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        arrays = {"order_offsets": self.arrays.offsets, "order_terms": self.arrays.terms[: self._used]}
+        return arrays, {"order_dead": self._dead}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
+        self.arrays = OrderArrays(arrays["order_offsets"], arrays["order_terms"])
+        self._used, self._dead = len(self.arrays.terms), header["order_dead"]
 
 
 class OrderedRows(NamedTuple):
@@ -36,43 +86,6 @@ class OrderedRows(NamedTuple):
 
     rows: RowArrays
     orders: OrderArrays
-
-
-class LevelLists:
-    """The lists of all nodes of a tree."""
-
-    def __init__(self) -> None:
-        self.arrays = empty_lists()
-        self._marks = np.zeros(0, np.uint8)  # by row, all zero between calls
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(array.nbytes) for array in self.arrays) + int(self._marks.nbytes)
-
-    def build(self, tree: TreeArrays, rows: OrderedRows) -> None:
-        """Replace all lists. Entries are counted first, so that every list gets the room it needs."""
-        n_terms = int(rows.rows.n_terms[np.flatnonzero(tree.leaves >= 0)].sum(dtype=np.int64))
-        table, counts, n = _count_all(tree, rows, np.zeros(max(1, n_terms), np.int32))
-        self.arrays = laid_out(table.keys, table.values, counts[:n])
-        _fill_all(tree, self.arrays, rows)
-
-    def insert(self, tree: TreeArrays, rows: OrderedRows, new: np.ndarray, done: int) -> int:
-        self._marks = grown(self._marks, len(tree.leaves), fill=0)
-        done, lists = _insert(tree, self.arrays, rows, self._marks, new, done)
-        self.arrays = packed(lists)
-        return int(done)
-
-    def remove(self, tree: TreeArrays, rows: OrderedRows, old: np.ndarray, done: int) -> int:
-        self._marks = grown(self._marks, len(tree.leaves), fill=0)
-        done, lists = _remove(tree, self.arrays, rows, self._marks, old, done)
-        self.arrays = packed(lists)
-        return int(done)
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {f"list_{name}": array for name, array in self.arrays._asdict().items()}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
 
 
 @kernel
@@ -196,3 +209,32 @@ def _fill_all(tree, lists, view):
                 key = term_key(node, view.orders.terms[view.orders.offsets[row] + k])
                 put_first(lists, key, np.int64(row), view.rows.boxes[row])
             node = np.int64(tree.parents[node])
+
+
+class LevelLists(Annotations):
+    """The lists of all nodes of a tree."""
+
+    prefix = "list"
+    insert_kernel = staticmethod(_insert)
+    remove_kernel = staticmethod(_remove)
+
+    def __init__(self) -> None:
+        self.arrays = empty_lists()
+        self._marks = np.zeros(0, np.uint8)  # by row, all zero between calls
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + int(self._marks.nbytes)
+
+    def build(self, tree: TreeArrays, rows: OrderedRows) -> None:
+        """Replace all lists. Entries are counted first, so that every list gets the room it needs."""
+        n_terms = int(rows.rows.n_terms[np.flatnonzero(tree.leaves >= 0)].sum(dtype=np.int64))
+        table, counts, n = _count_all(tree, rows, np.zeros(max(1, n_terms), np.int32))
+        self.arrays = laid_out(table.keys, table.values, counts[:n])
+        _fill_all(tree, self.arrays, rows)
+
+    def change(self, kernel: Callable[..., Any], tree: TreeArrays, rows: Any, some: np.ndarray, done: int) -> int:
+        self._marks = grown(self._marks, len(tree.leaves), fill=0)
+        done, lists = kernel(tree, self.arrays, rows, self._marks, some, done)
+        self.arrays = packed(lists)
+        return int(done)

@@ -15,7 +15,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from nearcast.matching.checks import behaviour, exactness, match_cases, rank_cases, updates
+from nearcast.matching.checks import behaviour, exactness, match_cases, rank_cases
 from nearcast.matching.checks.cases import variants
 from nearcast.matching.method import REGISTRY, find_method, kinds_of
 from nearcast.model import KINDS, Kind
@@ -23,7 +23,7 @@ from nearcast.model import KINDS, Kind
 Check = Callable[[str], None]
 """Takes a method, by its name and maybe options, and raises AssertionError with the case in words."""
 
-OF_EVERY_KIND = (exactness, updates, behaviour)
+OF_EVERY_KIND = (exactness, behaviour)
 OF_ONE_KIND: dict[str, tuple[ModuleType, ...]] = {"match": (match_cases,), "rank": (rank_cases,)}
 """Modules with further checks, by kind."""
 

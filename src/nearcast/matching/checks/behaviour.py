@@ -155,8 +155,5 @@ def check_effort_stays_below_the_ceiling(method: str, kind: Kind) -> None:
 
 
 def check_bytes_are_counted(method: str, kind: Kind) -> None:
-    small, large = (
-        built(method, random_subscriptions(20, 50, kind=kind), kind),
-        built(method, random_subscriptions(20, 2000, kind=kind), kind),
-    )
+    small, large = (built(method, random_subscriptions(20, n, kind=kind), kind) for n in (50, 2000))
     assert large.nbytes > 8 * small.nbytes / 10 and large.nbytes > 2000 * 40, "nbytes must follow the number of rows"

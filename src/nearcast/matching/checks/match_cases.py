@@ -49,12 +49,7 @@ def check_points_just_outside_are_outside(method: str) -> None:
 
 def check_touching_ranges_overlap(method: str) -> None:
     live = built(method, [Subscription(1, [0], _BOX)])
-    for box in (
-        (0.75, 0.0, 1.0, 1.0),
-        (0.0, 0.0, 0.25, 0.25),
-        (0.0, 0.75, 1.0, 0.9),
-        (0.75, 0.75, 0.75, 0.75),
-    ):
+    for box in ((0.75, 0.0, 1.0, 1.0), (0.0, 0.0, 0.25, 0.25), (0.0, 0.75, 1.0, 0.9), (0.75, 0.75, 0.75, 0.75)):
         expect(live, Message([0], box), [1], "touching is overlapping")
 
 
@@ -133,11 +128,8 @@ def check_ranges_over_many_cells_report_a_pair_once(method: str) -> None:
 
 def check_extreme_coordinates_work(method: str) -> None:
     huge = 1.7e308
-    subscriptions = [
-        Subscription(1, [0], (-huge, -huge, huge, huge)),
-        Subscription(2, [0], (huge, huge, huge, huge)),
-    ]
-    subscriptions.append(Subscription(3, [0], (5e-324, 5e-324, 1e-300, 1e-300)))
+    boxes = ((-huge, -huge, huge, huge), (huge, huge, huge, huge), (5e-324, 5e-324, 1e-300, 1e-300))
+    subscriptions = [Subscription(i, [0], box) for i, box in enumerate(boxes)]
     messages = [Message([0], point(v, v)) for v in (huge, -huge, 0.0, -0.0, 5e-324, 1e-300, 1.1e-300)]
     expect_as_brute(method, subscriptions, messages + [Message([0], (-huge, -huge, huge, huge))])
 

@@ -77,9 +77,8 @@ def tiny_subscriptions(seed: int, n: int, first_id: int = 0, kind: Kind = MATCH)
     made = []
     for i in range(n):
         terms = sorted(set(rng.integers(0, 4, int(rng.integers(0, 4))).tolist()))
-        not_terms = sorted(
-            set(rng.integers(0, 4, int(rng.integers(0, 3)) * int(rng.random() < 0.3)).tolist()) - set(terms)
-        )
+        n_not = int(rng.integers(0, 3)) * int(rng.random() < 0.3)
+        not_terms = sorted(set(rng.integers(0, 4, n_not).tolist()) - set(terms))
         box = boxes[int(rng.integers(len(boxes)))]
         params = {p.name: p.low + int(rng.integers(0, 9)) / 8 * (p.high - p.low) for p in kind.parameters}
         made.append(Subscription(first_id + i, terms, box, [] if kind.is_plain else not_terms, params=params))
@@ -90,10 +89,8 @@ def tiny_messages(seed: int, n: int, kind: Kind = MATCH) -> list[Message]:
     """Up to five terms, one of them in no subscription; places on a grid, and the boxes of `tiny_subscriptions`."""
     rng = np.random.default_rng(seed)
     places = _MORE_POINTS + _MORE_BOXES if kind.is_scored else _TINY_POINTS + _TINY_BOXES
-    return [
-        Message(
-            sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist())),
-            places[int(rng.integers(len(places)))],
-        )
-        for _ in range(n)
-    ]
+    made = []
+    for _ in range(n):
+        terms = sorted(set(rng.integers(0, 5, int(rng.integers(0, 6))).tolist()))
+        made.append(Message(terms, places[int(rng.integers(len(places)))]))
+    return made

@@ -23,18 +23,16 @@ from nearcast.matching.checks.cases import (
 )
 from nearcast.matching.checks.random_cases import random_messages, random_subscriptions, zipf_terms
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import NEVER, RANK
+from nearcast.model import RANK
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BOX = (0.25, 0.25, 0.75, 0.75)
 _CENTRE, _FAR = point(0.5, 0.5), point(0.9, 0.9)
 
 
-def ranked(
-    number: int, terms: Sequence[int], box: Box, alpha: float = 0.5, threshold: float = 0.5, expires: int = NEVER
-) -> Subscription:
+def ranked(number: int, terms: Sequence[int], box: Box, alpha: float = 0.5, threshold: float = 0.5) -> Subscription:
     """A ranked subscription."""
-    return Subscription(number, terms, box, expires=expires, params={"alpha": alpha, "threshold": threshold})
+    return Subscription(number, terms, box, params={"alpha": alpha, "threshold": threshold})
 
 
 def built_ranked(method: str, subscriptions: Iterable[Subscription], weights: np.ndarray = WEIGHTS) -> SubscriptionSet:
@@ -132,9 +130,8 @@ def check_rows_without_terms_or_weight_have_all_their_words(method: str) -> None
     rows = [ranked(1, [], _BOX, 0.5, 1.0), ranked(2, [2], _BOX, 0.5, 1.0), ranked(3, [], _BOX, 0.25, 0.75)]
     expect(built_ranked(method, rows), Message([], _CENTRE), {1: 1.0, 2: 1.0, 3: 1.0}, "no term weighs")
     expect(built_ranked(method, rows), Message([5], _FAR), {3: 0.75}, "words alone")
-    expect(
-        built_ranked(method, [*rows, ranked(4, [2, 0], _BOX, 0.0, 0.5)]), Message([2], _FAR), {3: 0.75}, "2 weighs 0"
-    )
+    rows.append(ranked(4, [2, 0], _BOX, 0.0, 0.5))
+    expect(built_ranked(method, rows), Message([2], _FAR), {3: 0.75}, "2 weighs 0")
 
 
 def check_where_all_weights_are_zero_place_decides(method: str) -> None:

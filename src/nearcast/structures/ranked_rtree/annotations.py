@@ -10,7 +10,8 @@ The annotations follow each step of the tree. When the height changes they are r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from nearcast.structures.rtree.node_lists import ListArrays, append, empty_lists
 from nearcast.structures.rtree.node_lists import remove_row as remove_from
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
+from nearcast.structures.rtree.tree_method import Annotations
 
 
 class AnnotationArrays(NamedTuple):
@@ -39,46 +41,6 @@ class AnnotationArrays(NamedTuple):
     n_sets: np.ndarray  # int64[1]           keys in `sets`
     lists: ListArrays  # (node, term) -> rows
     bounds: np.ndarray  # float64[nodes, N_BOUNDS]
-
-
-class NodeAnnotations:
-    """Sets, lists and bounds of all nodes of a tree."""
-
-    def __init__(self) -> None:
-        self.arrays = _nothing(1)
-
-    @property
-    def nbytes(self) -> int:
-        sets, _, lists, bounds = self.arrays
-        return sum(int(array.nbytes) for array in (*sets, *lists, bounds))
-
-    def build(self, tree: TreeArrays, rows: RankedRows) -> None:
-        self._replace(_annotate_all(tree, rows, _nothing(len(tree.counts))))
-        bound_all(tree, rows, self.arrays.bounds)
-
-    def insert(self, tree: TreeArrays, rows: RankedRows, new: np.ndarray, done: int) -> int:
-        notes = self.arrays._replace(bounds=grown(self.arrays.bounds, len(tree.counts)))
-        done, notes = _insert(tree, rows, notes, np.zeros(len(tree.leaves), np.uint8), new, done)
-        self._replace(notes)
-        return int(done)
-
-    def remove(self, tree: TreeArrays, rows: RankedRows, old: np.ndarray, done: int) -> int:
-        done, notes = _remove(tree, rows, self.arrays, np.zeros(len(tree.leaves), np.uint8), old, done)
-        self._replace(notes)
-        return int(done)
-
-    def _replace(self, notes: AnnotationArrays) -> None:
-        self.arrays = notes._replace(lists=packed(notes.lists))
-
-    def state(self) -> dict[str, np.ndarray]:
-        sets, _, lists, bounds = self.arrays
-        named = {f"set_{name}": array for name, array in sets._asdict().items()}
-        return named | {f"list_{name}": array for name, array in lists._asdict().items()} | {"bounds": bounds}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        sets = IntMapArrays(*(arrays[f"set_{name}"] for name in IntMapArrays._fields))
-        lists = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
-        self.arrays = AnnotationArrays(sets, _n_keys(sets), lists, arrays["bounds"])
 
 
 def _nothing(n_nodes: int) -> AnnotationArrays:
@@ -208,3 +170,40 @@ def _remove(tree, ranked, notes, marks, old, done):
                 update_bounds_without(tree, ranked, notes.bounds, node, own_bounds)
             node = parent
     return len(old), notes
+
+
+class NodeAnnotations(Annotations):
+    """Sets, lists and bounds of all nodes of a tree."""
+
+    insert_kernel = staticmethod(_insert)
+    remove_kernel = staticmethod(_remove)
+
+    def __init__(self) -> None:
+        self.arrays = _nothing(1)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(array.nbytes) for array in self.state().values())
+
+    def build(self, tree: TreeArrays, rows: RankedRows) -> None:
+        self._replace(_annotate_all(tree, rows, _nothing(len(tree.counts))))
+        bound_all(tree, rows, self.arrays.bounds)
+
+    def change(self, kernel: Callable[..., Any], tree: TreeArrays, rows: Any, some: np.ndarray, done: int) -> int:
+        notes = self.arrays._replace(bounds=grown(self.arrays.bounds, len(tree.counts)))
+        done, notes = kernel(tree, rows, notes, np.zeros(len(tree.leaves), np.uint8), some, done)
+        self._replace(notes)
+        return int(done)
+
+    def _replace(self, notes: AnnotationArrays) -> None:
+        self.arrays = notes._replace(lists=packed(notes.lists))
+
+    def state(self) -> dict[str, np.ndarray]:
+        sets, _, lists, bounds = self.arrays
+        named = {f"set_{name}": array for name, array in sets._asdict().items()}
+        return named | {f"list_{name}": array for name, array in lists._asdict().items()} | {"bounds": bounds}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        sets = IntMapArrays(*(arrays[f"set_{name}"] for name in IntMapArrays._fields))
+        lists = ListArrays(*(arrays[f"list_{name}"] for name in ListArrays._fields))
+        self.arrays = AnnotationArrays(sets, _n_keys(sets), lists, arrays["bounds"])

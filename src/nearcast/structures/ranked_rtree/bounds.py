@@ -131,9 +131,7 @@ def surplus_at(bounds, node, place, words):
 
 @kernel
 def may_qualify_without(bounds, node, place, missed):
-    """Whether a row below the node may be delivered without its `missed` heaviest terms. Only MOST_MISSED of them are
-    taken into account.
-    """
+    """Whether a row below may be delivered without its `missed` heaviest terms, of which MOST_MISSED at most count."""
     if missed == 0:
         return may_qualify(bounds, node, place, 1.0)
     at = MISSED + 2 * min(missed, MOST_MISSED) - 2

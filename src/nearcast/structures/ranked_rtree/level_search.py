@@ -106,9 +106,7 @@ def score_visited(tree, annotations, ranked, visit, message, found, n):
 
 @kernel
 def _score_lists(ranked, lists, node, terms, message, found, n):
-    """Score the rows that overlap and whose heaviest term found is listed at this node; return what is found and the
-    new n.
-    """
+    """Score the rows that overlap and whose heaviest term found is listed here; return what is found and the new n."""
     keys, values, single = lists.keys, lists.values, np.empty(1, np.int32)
     for k in range(len(terms)):
         if k + AHEAD < len(terms):

@@ -46,9 +46,7 @@ def known_with_rests(ranked, table, terms):
 
 @kernel
 def visit_sets(tree, annotations, ranked, known, box):
-    """The root and each node that may have a row to deliver and whose parent is visited; the number of rows in the
-    leaves among them.
-    """
+    """The root, and each node below a visited one that may have a row to deliver; the number of rows in leaves."""
     bounds = annotations.bounds
     found = np.empty(256, np.int32)
     found[0] = ROOT

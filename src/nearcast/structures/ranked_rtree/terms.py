@@ -77,9 +77,7 @@ def heaviest_first(rows, weights, row):
 
 @kernel
 def _prefix(params, row, terms, by_place):
-    """The length of the prefix of `terms`, heaviest first, if place adds `by_place` to the score; -1 if place alone may
-    reach the threshold.
-    """
+    """The length of the prefix of `terms` if place adds `by_place` to the score; -1 if place alone may be enough."""
     by_words, threshold = 1.0 - params.alphas[row], params.thresholds[row]
     stop, rest = -1, 0.0
     for k in range(len(terms), -1, -1):

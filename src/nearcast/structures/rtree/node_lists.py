@@ -74,17 +74,10 @@ def packed(lists: ListArrays) -> ListArrays:
     starts = starts_of(lists.counts[:n])
     rows, boxes = np.empty(starts[-1], np.int32), np.empty((starts[-1], 4), np.float32)
     _copy_lists(lists, starts, rows, boxes)
+    offsets, free = starts[:-1].copy(), lists.free[:n].copy()
     counts, head = lists.counts[:n].copy(), lists.head.copy()
     head[END] = head[IN_USE] = starts[-1]
-    return lists._replace(
-        offsets=starts[:-1].copy(),
-        counts=counts,
-        rooms=counts.copy(),
-        free=lists.free[:n].copy(),
-        rows=rows,
-        boxes=boxes,
-        head=head,
-    )
+    return ListArrays(lists.keys, lists.values, offsets, counts, counts.copy(), free, rows, boxes, head)
 
 
 @kernel

@@ -45,7 +45,7 @@ def is_underfull(tree, node):
 def merge_or_borrow(tree, node):
     """Move all entries of an underfull node to its nearest sibling, or some of the sibling's to it; return the move."""
     parent = tree.parents[node]
-    sibling = _nearest_sibling(tree, parent, node)
+    sibling = np.int64(tree.slots[parent, _nearest_entry(tree, parent, box_around(tree, node), node)])
     most = tree.slots.shape[1] - 1
     if tree.counts[node] + tree.counts[sibling] <= most:
         source, target = node, sibling
@@ -58,7 +58,7 @@ def merge_or_borrow(tree, node):
         source, target = sibling, node
         first = np.int64(tree.counts[target])
         for _ in range((tree.counts[sibling] - tree.counts[node]) // 2):
-            k = _nearest_entry(tree, sibling, box_around(tree, node))
+            k = _nearest_entry(tree, sibling, box_around(tree, node), NONE)
             add_entry(tree, node, tree.slots[sibling, k], tree.boxes[sibling, k])
             drop_slot(tree, sibling, k)
         tighten_box(tree, node)
@@ -67,18 +67,7 @@ def merge_or_borrow(tree, node):
 
 
 @kernel
-def _nearest_sibling(tree, parent, node):
-    k = _nearest_other_entry(tree, parent, box_around(tree, node), node)
-    return np.int64(tree.slots[parent, k])
-
-
-@kernel
-def _nearest_entry(tree, node, box):
-    return _nearest_other_entry(tree, node, box, NONE)
-
-
-@kernel
-def _nearest_other_entry(tree, node, box, excluded):
+def _nearest_entry(tree, node, box, excluded):
     """The slot of the entry, other than `excluded`, that has the smallest margin together with `box`."""
     best, least_margin = NONE, np.inf
     for k in range(tree.counts[node]):

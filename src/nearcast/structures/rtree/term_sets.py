@@ -19,7 +19,7 @@ from nearcast.structures.node_table import term_key, with_slots
 from nearcast.structures.rtree.grow import insert_row, is_overfull, split, takes_row
 from nearcast.structures.rtree.nodes import ROOT, TreeArrays, all_rows, rows_below
 from nearcast.structures.rtree.shrink import is_underfull, merge_or_borrow, root_is_thin, take_row
-from nearcast.structures.rtree.table_annotations import TableAnnotations
+from nearcast.structures.rtree.tree_method import TableAnnotations
 
 
 class Chosen(NamedTuple):
