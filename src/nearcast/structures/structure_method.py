@@ -57,8 +57,12 @@ class StructureMethod(Method):
 def run_search(
     search: Callable[..., Any], views: tuple[Any, ...], store: RowStore, messages: MessageBatch
 ) -> tuple[Hits, Work]:
-    """Run the kernel search(*views, rows, messages, marks, starts), which returns (rows, nodes, candidates)."""
-    marks = np.zeros(store.n_terms, np.uint8)
+    """Run the kernel search(*views, rows, messages, marks, starts): see run_kernel."""
+    return run_kernel(search, messages, *views, store.arrays, messages, np.zeros(store.n_terms, np.uint8))
+
+
+def run_kernel(search: Callable[..., Any], messages: MessageBatch, *arguments: Any) -> tuple[Hits, Work]:
+    """Run the kernel search(*arguments, starts), which fills starts and returns (rows, nodes, candidates)."""
     starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, candidates = search(*views, store.arrays, messages, marks, starts)
+    rows, nodes, candidates = search(*arguments, starts)
     return Hits(rows, starts), Work(nodes, candidates, len(rows))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.list_scan import add_nodes_below
 from nearcast.structures.quadtree.quadtrees import QuadOptions, Quadtrees
-from nearcast.structures.quadtree.room import with_roots
-from nearcast.structures.scratch import ScratchPool
+from nearcast.structures.scratch import ZeroedPool
 from nearcast.structures.term_order import rarest_two
 from nearcast.structures.trie.build import RowSets
 from nearcast.structures.trie.layout import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
@@ -75,18 +73,13 @@ class SetQuads(Quadtrees):
     move its set each time). Its number and root are used again.
     """
 
+    saved: ClassVar = {name: name for name in ("members", "stand_ins", "roots")}
+
     def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 0)
         self.trie = StandInTrie(store, _GAP)
+        self.scratch = ZeroedPool(Scratch, np.int32, np.uint8)
         self._number_sets(np.zeros(0, np.int64), np.zeros(0, np.int32))
-        self._scratch = ScratchPool(lambda: Scratch(np.zeros(0, np.int32), np.zeros(0, np.uint8)))
-
-    def borrow_scratch(self) -> AbstractContextManager[Scratch]:
-        return self._scratch.borrow(self._fit)
-
-    def _fit(self, scratch: Scratch) -> Scratch:
-        n_ranks, n_terms = len(self.trie.ranks), self._store.n_terms
-        return Scratch(grown(scratch.positions, n_ranks, fill=0), grown(scratch.marks, n_terms, fill=0))
 
     def _number_sets(self, counts: np.ndarray, stand_ins: np.ndarray) -> None:
         """Number long sets with these counts of rows, whose roots are the first nodes."""
@@ -128,7 +121,7 @@ class SetQuads(Quadtrees):
         sets = self.trie.homes[rows]
         self.trie.remove(rows[sets == NONE])
         removed, sets = rows[sets != NONE], sets[sets != NONE]
-        self._remove(removed, self.roots[sets], self._columns)
+        self._remove(removed, self.roots[sets])
         np.subtract.at(self.members, sets, 1)
         is_short = 2 * self.members[sets] < self._options.tau_num
         for number in distinct(sets[~is_short & (self.stand_ins[sets] == removed)]).tolist():
@@ -140,7 +133,7 @@ class SetQuads(Quadtrees):
     def _insert_into_sets(self, rows: np.ndarray, sets: np.ndarray) -> None:
         self.trie.homes[rows] = sets
         np.add.at(self.members, sets, 1)
-        self._insert(rows, self.roots[sets], self._entry_terms(rows), self._columns)
+        self._insert(rows, self.roots[sets], self._entry_terms(rows))
 
     def _move_to_quadtree(self, rows: np.ndarray) -> None:
         """Move all rows of a set from the trie to a quadtree, and make the first of them the stand-in."""
@@ -154,8 +147,7 @@ class SetQuads(Quadtrees):
     def _add_sets(self, n: int) -> None:
         """Add numbers and roots for n more sets."""
         first = len(self.members)
-        self.arrays, roots = with_roots(self.arrays, n)
-        self.roots = np.concatenate([self.roots, roots])
+        self.roots = np.concatenate([self.roots, self._add_roots(n)])
         self.members = np.concatenate([self.members, np.zeros(n, np.int32)])
         self.stand_ins = np.concatenate([self.stand_ins, np.full(n, NONE, np.int32)])
         self._free += range(first, first + n)
@@ -173,7 +165,7 @@ class SetQuads(Quadtrees):
         """Move the remaining rows of a set back to the trie."""
         rows = self._rows_of(number)
         self._replace_stand_in(number, NONE)
-        self._remove(rows, np.full(len(rows), self.roots[number]), self._columns)
+        self._remove(rows, np.full(len(rows), self.roots[number]))
         self.members[number] = 0
         self._free.append(number)
         self.trie.homes[rows] = NONE
@@ -191,12 +183,10 @@ class SetQuads(Quadtrees):
         return rarest_two(self._store, rows)[0]
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        sets = {"homes": self.trie.homes, "members": self.members, "stand_ins": self.stand_ins, "roots": self.roots}
-        return super().state()[0] | self.trie.state()[0] | sets, {}
+        return super().state()[0] | self.trie.state()[0] | {"homes": self.trie.homes}, {}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         super().restore(arrays, header)
         self.trie.restore(arrays, header)
-        self.trie.homes, self.members = arrays["homes"], arrays["members"]
-        self.stand_ins, self.roots = arrays["stand_ins"], arrays["roots"]
+        self.trie.homes = arrays["homes"]
         self._free = np.flatnonzero(self.members == 0).tolist()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.structures.quadtree.nodes import NONE, ROOT, RowColumns
+from nearcast.structures.quadtree.nodes import NONE, ROOT
 from nearcast.structures.quadtree.pivots import enter_some
 from nearcast.structures.quadtree.quadtrees import BY_ROW, QuadOptions, Quadtrees
-from nearcast.structures.quadtree.room import with_entries
 from nearcast.structures.representative import Representatives
 from nearcast.structures.term_order import NO_TERM, rarest_two
-
-__all__ = ["PivotalQuadtree", "QuadOptions"]
 
 
 class PivotalQuadtree(Quadtrees):
@@ -25,6 +22,8 @@ class PivotalQuadtree(Quadtrees):
     `numbers` (int64 by row) give the order of entries in lists. They may change between calls as long as the order of
     the rows in the tree stays the same.
     """
+
+    saved: ClassVar = {"pivotal": "pivots"}
 
     def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 1)
@@ -42,28 +41,17 @@ class PivotalQuadtree(Quadtrees):
         self._build(rows, np.array([0, len(rows)], np.int64), self.entry_terms(rows))
         node, place = len(self.arrays.lists.counts) - 1, 0
         while node != NONE:
-            self.arrays = with_entries(self.arrays, 0, 1024 + int(self.arrays.size[0]) // 8)
+            self._reserve(0, 1024 + int(self.arrays.size[0]) // 8)
             node, place = enter_some(self.arrays, self.pivots, node, place)
 
     def insert(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
         self.pivots = grown(self.pivots, self._store.high, fill=NO_TERM)
         self.pivots[rows] = self._representatives.firsts(rows)
-        self._insert(rows, _only_root(rows), self.entry_terms(rows), self._columns_by(numbers))
+        self._insert(rows, _only_root(rows), self.entry_terms(rows), numbers)
 
     def remove(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
         """Remove rows, which are still in the store."""
-        self._remove(rows, _only_root(rows), self._columns_by(numbers))
-
-    def _columns_by(self, numbers: np.ndarray) -> RowColumns:
-        return RowColumns(self._store.arrays.boxes, self.pivots, numbers)
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, header = super().state()
-        return arrays | {"pivotal": self.pivots}, header
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        super().restore(arrays, header)
-        self.pivots = arrays["pivotal"]
+        self._remove(rows, _only_root(rows), numbers)
 
 
 def _only_root(rows: np.ndarray) -> np.ndarray:
