@@ -34,13 +34,20 @@ class StructureMethod(Method):
 
     structure: Structure
 
+    def forget(self) -> None:
+        """Drop what refers to the structure's arrays, since they are about to change."""
+        return None
+
     def build(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.build(rows)
 
     def insert(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.insert(rows)
 
     def remove(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.remove(rows)
 
     @property
@@ -51,6 +58,7 @@ class StructureMethod(Method):
         return self.structure.state()
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        self.forget()
         self.structure.restore(arrays, header)
 
 

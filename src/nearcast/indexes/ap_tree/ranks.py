@@ -27,12 +27,8 @@ class RankedRows(NamedTuple):
 class Ranks:
     """The rank of each term."""
 
-    def __init__(self) -> None:
-        self.by_term = np.zeros(0, np.int32)
-        self.count = 0
-
-    def start(self, frequencies: np.ndarray) -> None:
-        """Assign new ranks by falling frequency; among equals the smaller term comes first."""
+    def __init__(self, frequencies: np.ndarray) -> None:
+        """Ranks by falling frequency; among equals the smaller term comes first."""
         order = np.argsort(-frequencies, kind="stable")[: np.count_nonzero(frequencies)]
         self.by_term = np.zeros(len(frequencies), np.int32)
         self.by_term[order] = np.arange(1, len(order) + 1)
