@@ -12,7 +12,7 @@ from changing_world import World, expect_right
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.lfilter.estimate import estimate_lists
+from nearcast.indexes.lfilter.costs import estimate_lists
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     UNIT,

@@ -22,9 +22,9 @@ from nearcast.indexes.lfilter.costs import (
     cost_by_trie,
     cost_of_entries,
     cost_of_lists,
+    estimate_lists,
     prefetch_loads,
 )
-from nearcast.indexes.lfilter.estimate import estimate_lists
 from nearcast.indexes.lfilter.loads import LENGTHS
 
 UNDECIDED = -1.0

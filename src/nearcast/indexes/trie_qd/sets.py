@@ -19,8 +19,7 @@ from nearcast.structures.scratch import ZeroedPool
 from nearcast.structures.term_order import rarest_two
 from nearcast.structures.trie.build import RowSets
 from nearcast.structures.trie.layout import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
-from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets
-from nearcast.structures.trie.trie import Trie
+from nearcast.structures.trie.trie import Trie, rank_sets
 
 _LAST = (1 << FINEST) - 1  # the last column and line
 _GAP = 1 << 20  # between the numbers of rows in the trie, which no search reads here
@@ -36,7 +35,7 @@ class StandInTrie(Trie):
     def extend(self) -> None:
         """Add rows and terms that are new in the store: rows of no long set, and terms rarer than all before."""
         self.homes = grown(self.homes, self._store.high, fill=NONE)
-        self.ranks = extended_ranks(self.ranks, self._store.n_terms)
+        self.rank_new_terms()
 
     def _sets(self, rows: np.ndarray) -> RowSets:
         sets = super()._sets(rows)
