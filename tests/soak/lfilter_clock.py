@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.arrays.jit import intrinsic, ir, kernel, types
 from nearcast.indexes.lfilter import LFilter
 from nearcast.indexes.lfilter.choice import CHEAPEST, STRATEGIES
-from nearcast.indexes.lfilter.search import search, search_all
+from nearcast.indexes.lfilter.search import search_all
 from nearcast.model import MessageBatch
 
 ROUNDS = 15
@@ -65,7 +65,8 @@ def strategies_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
     view, taken = method._view(), []
     with method._scratch.sized(method.store.n_terms, len(method.trie.ranks)) as scratch:
         for k in range(messages.size):
-            *_, tally = search(view, messages.part(k, k + 1), method._loads.model, scratch, CHEAPEST)
+            one, starts, tally = messages.part(k, k + 1), np.zeros(2, np.int64), np.zeros((len(STRATEGIES), 3))
+            search_all(view, one, method._loads.model, scratch, CHEAPEST, starts, tally)
             taken.append(int(np.argmax(tally[:, 0])))
     return np.array(taken)
 

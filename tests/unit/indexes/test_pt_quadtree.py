@@ -32,9 +32,8 @@ from nearcast.matching.store import RowStore
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.quadtree.nodes import NONE, ROOT
 from nearcast.structures.quadtree.pivots import covers
-from nearcast.structures.quadtree.quadtrees import QuadOptions
+from nearcast.structures.quadtree.quadtrees import PivotalQuadtree, QuadOptions
 from nearcast.structures.quadtree.search import visited_nodes
-from nearcast.structures.quadtree.tree import PivotalQuadtree
 from quad_soundness import cells_at, cells_of, expect_sound, span_of_box
 from quad_steps import CHANGES, MESSAGES
 

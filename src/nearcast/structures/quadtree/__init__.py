@@ -7,6 +7,6 @@ therefore meets every row that it overlaps in a common cell, including borders, 
 A row lies at the deepest level where it needs at most `copies` cells (or in a leaf above that level), with one entry
 in each cell that it overlaps there. With `copies` = 1 this is the MX-CIF quadtree: the smallest cell around the row.
 
-build.py builds a tree; change.py and room.py change one; quadtrees.py and tree.py are the classes around them.
+build.py builds trees; change.py changes them; quadtrees.py has the classes around them.
 search.py finds rows by pivotal terms (pivots.py), list_scan.py by lists that a caller has selected.
 """

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
@@ -17,6 +18,7 @@ from nearcast.structures.quadtree.lists import END, ListArrays, empty_lists, wit
 from nearcast.structures.quadtree.nodes import (
     N_FREE,
     NONE,
+    ROOT,
     USED,
     NodeArrays,
     QuadtreeArrays,
@@ -24,7 +26,10 @@ from nearcast.structures.quadtree.nodes import (
     root_nodes,
     with_nodes,
 )
+from nearcast.structures.quadtree.pivots import enter_some
+from nearcast.structures.representative import Representatives
 from nearcast.structures.structure_method import StructureMethod
+from nearcast.structures.term_order import NO_TERM, rarest_two
 
 _MOST_COPIES = 1024
 BY_ROW = np.zeros(0, np.int64)
@@ -163,6 +168,48 @@ def _check(options: QuadOptions) -> None:
             raise InvalidInput(f"{name} is a whole number from 1 to {most}, not {value!r}")
     if not isinstance(options.tau_area, int | float) or not 0 <= options.tau_area <= 1:
         raise InvalidInput(f"tau_area is a share of the whole, from 0 to 1, not {options.tau_area!r}")
+
+
+class PivotalQuadtree(Quadtrees):
+    """One quadtree over all rows, with pivotal terms on its nodes.
+
+    `numbers` (int64 by row) give the order of entries in lists. They may change between calls as long as the order of
+    the rows in the tree stays the same.
+    """
+
+    saved: ClassVar = {"pivotal": "pivots"}
+
+    def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
+        super().__init__(store, space, options, 1)
+        self._representatives = Representatives(store, space, "df", 1)
+        self.pivots = np.full(1, NO_TERM, np.int32)  # by row: the pivotal term, valid while the row is in the tree
+
+    def entry_terms(self, rows: np.ndarray) -> np.ndarray:
+        """The term of each row that its entries hold: the rarest, since few messages have it."""
+        return rarest_two(self._store, rows)[0]
+
+    def build(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
+        rows = rows[np.argsort(numbers[rows] if len(numbers) else rows, kind="stable")]
+        self.pivots = np.full(max(1, self._store.high), NO_TERM, np.int32)
+        self.pivots[rows] = self._representatives.cover(rows)
+        self._build(rows, np.array([0, len(rows)], np.int64), self.entry_terms(rows))
+        node, place = len(self.arrays.lists.counts) - 1, 0
+        while node != NONE:
+            self._reserve(0, 1024 + int(self.arrays.size[0]) // 8)
+            node, place = enter_some(self.arrays, self.pivots, node, place)
+
+    def insert(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
+        self.pivots = grown(self.pivots, self._store.high, fill=NO_TERM)
+        self.pivots[rows] = self._representatives.firsts(rows)
+        self._insert(rows, _only_root(rows), self.entry_terms(rows), numbers)
+
+    def remove(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
+        """Remove rows, which are still in the store."""
+        self._remove(rows, _only_root(rows), numbers)
+
+
+def _only_root(rows: np.ndarray) -> np.ndarray:
+    return np.full(len(rows), ROOT, np.int32)
 
 
 class QuadtreeMethod(StructureMethod):
