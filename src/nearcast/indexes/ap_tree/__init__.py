@@ -11,9 +11,9 @@ Cost       insert and remove O(copies x depth x log f); match O(cuts and cells h
 Deviates   A cut of several terms may be divided by the same term again. Rows that do not differ in a term skip it. A
            grid has fewer than f cells where f would make too many copies. See docs/explanation/ap-tree.md.
 
-layout.py describes the arrays. A build uses ranks.py (the order of terms), cuts.py and cells.py (the two kinds of
-division), division.py (the choice) and build.py. A change uses route.py (where a row belongs) and change.py; pack.py
-copies a loose tree. search.py matches batches, single.py one message.
+layout.py describes the arrays. A build uses cuts.py and cells.py (the two kinds of division), division.py (the choice)
+and build.py. A change uses route.py (where a row belongs) and change.py; pack.py copies a loose tree. search.py matches
+batches, single.py one message.
 """
 
 from __future__ import annotations

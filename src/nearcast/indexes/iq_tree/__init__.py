@@ -21,18 +21,8 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.indexes.iq_tree.chances import Masses, doublings_of, masses_of
-from nearcast.indexes.iq_tree.cover import covers
-from nearcast.indexes.iq_tree.filing import (
-    LISTS,
-    LISTS_FREE,
-    Entries,
-    FiledArrays,
-    file_all,
-    file_some,
-    reach_nodes,
-    take_out,
-)
+from nearcast.indexes.iq_tree.cover import Masses, covers, doublings_of, masses_of
+from nearcast.indexes.iq_tree.filing import LISTS, LISTS_FREE, Entries, file_all, file_some, reach_nodes, take_out
 from nearcast.indexes.iq_tree.search import search
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
@@ -59,7 +49,7 @@ class CellTree(Quadtrees, SampledStructure):
             raise InvalidInput(f"horizon is a whole number from 1 to {10**9}, not {horizon!r}")
         super().__init__(store, space, QuadOptions(tau_num=1, tau_area=0, depth=depth, copies=1), 1)
         self._horizon = horizon
-        self.free, self.head = np.zeros(0, np.int32), np.zeros(2, np.int64)
+        self.free, self.head = np.zeros(0, np.int32), np.zeros(2, np.int64)  # of list numbers: see filing.py
         self.filed = np.zeros(0, np.int32)  # by row: the term under which it is filed
         self.doublings = np.zeros(0, np.uint8)  # by row: log2 of how often messages will have that term
         self._learn(np.zeros((0, 4)))
@@ -79,24 +69,26 @@ class CellTree(Quadtrees, SampledStructure):
         self.filed = np.full(self._store.high, NO_TERM, np.int32)
         self.doublings = np.zeros(self._store.high, np.uint8)
         entries = self._entries(rows, *self._file_terms(rows))
-        self.arrays, self.free, self.head = file_all(self.arrays.nodes, entries)
+        self.arrays = file_all(self.arrays.nodes, entries)
+        self.free, self.head = np.zeros(0, np.int32), np.array([len(self.arrays.lists.counts), 0], np.int64)
 
     def insert(self, rows: np.ndarray) -> None:
         self._expected.extend_to(self._store.n_terms)
         self.filed = grown(self.filed, self._store.high, fill=NO_TERM)
         self.doublings = grown(self.doublings, self._store.high, fill=0)
         entries = self._entries(rows, *self._file_terms(rows))
-        done, space = file_some(self._filed, entries, 0)
+        done, space = file_some(self.arrays, self.free, self.head, entries, 0)
         while done < len(entries.nodes):
             self._reserve(space, 1)
             self.arrays = self.arrays._replace(lists=with_lists(self.arrays.lists, int(self.head[LISTS]) + 1))
-            done, space = file_some(self._filed, entries, done)
+            done, space = file_some(self.arrays, self.free, self.head, entries, done)
 
     def remove(self, rows: np.ndarray) -> None:
         """Remove rows, which are still in the store."""
         terms = self.filed[rows]
         self.free = grown(self.free, int(self.head[LISTS]))
-        take_out(self._filed, self._entries(rows, terms, terms))
+        entries = self._entries(rows, terms, terms)
+        take_out(self.arrays, self.free, self.head, entries)
 
     def _file_terms(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Note the rarest term of each row; return it and the term of the row's entries."""
@@ -115,10 +107,6 @@ class CellTree(Quadtrees, SampledStructure):
             self._reserve_nodes(4)
             done = reach_nodes(self.arrays.nodes, cells, done, nodes)
         return Entries(rows, terms, others, boxes, nodes, items)
-
-    @property
-    def _filed(self) -> FiledArrays:
-        return FiledArrays(self.arrays, self.free, self.head)
 
     @property
     def counts(self) -> tuple[int, int, int]:

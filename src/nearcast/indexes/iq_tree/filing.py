@@ -1,4 +1,7 @@
-"""Puts entries into the lists of cells and takes them out. A hash table maps (node, term) to a list."""
+"""Puts entries into the lists of cells and takes them out.
+
+The tree's table maps (node, term) to the number of a list. Numbers of dropped lists are used again.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +31,7 @@ from nearcast.structures.quadtree.nodes import (
 from nearcast.structures.quadtree.pivots import has_slots
 from nearcast.structures.quadtree.quadtrees import BY_ROW
 
-LISTS, LISTS_FREE = 0, 1  # places in FiledArrays.head
-
-
-class FiledArrays(NamedTuple):
-    """The tree, whose table maps (node, term) to the number of a list. Numbers of dropped lists are used again."""
-
-    quad: QuadtreeArrays
-    free: np.ndarray  # int32[n]  numbers of dropped lists
-    head: np.ndarray  # int64[2]  list numbers ever used, list numbers free
+LISTS, LISTS_FREE = 0, 1  # places in the head of lists: numbers ever used, numbers free
 
 
 class Entries(NamedTuple):
@@ -66,8 +61,8 @@ def reach_nodes(nodes, cells, done, out):
     return len(cells)
 
 
-def file_all(nodes: NodeArrays, entries: Entries) -> FiledArrays:
-    """A tree with these entries, over nodes without lists."""
+def file_all(nodes: NodeArrays, entries: Entries) -> QuadtreeArrays:
+    """A tree with these entries, over nodes without lists. Lists are numbered from 0 on."""
     keys = entries.nodes.astype(np.int64) << 32 | entries.terms[entries.items]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -79,15 +74,13 @@ def file_all(nodes: NodeArrays, entries: Entries) -> FiledArrays:
     table.put(keys[firsts], np.arange(len(firsts), dtype=np.int32))
     nodes.entries[:] = np.bincount(entries.nodes, minlength=len(nodes.entries))
     add_to_parents(nodes.entries, nodes.parents, int(nodes.head[USED]))
-    quad = QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
-    return FiledArrays(quad, np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64))
+    return QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
 
 
 @kernel
-def file_some(filed, entries, done):
+def file_some(quad, free, head, entries, done):
     """File entries from `done` on until room runs out; return the number done and the space that the next one takes."""
-    nodes, lists, table, size = filed.quad
-    free, head = filed.free, filed.head
+    nodes, lists, table, size = quad.nodes, quad.lists, quad.table, quad.size
     for k in range(done, len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
         row, key = entries.rows[i], term_key(node, entries.terms[i])
@@ -109,9 +102,9 @@ def file_some(filed, entries, done):
 
 
 @kernel
-def take_out(filed, entries):
+def take_out(quad, free, head, entries):
     """Remove entries, then lists that are empty, then groups of four nodes that have nothing at or below them."""
-    nodes, lists, table, size = filed.quad
+    nodes, lists, table, size = quad.nodes, quad.lists, quad.table, quad.size
     for k in range(len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
         key = term_key(node, entries.terms[i])
@@ -120,7 +113,7 @@ def take_out(filed, entries):
         if lists.counts[which] == 0:
             arena.drop_list(lists, which)
             size[0] -= remove_one(table, key)
-            free_number(filed.head, LISTS_FREE, filed.free, which)
+            free_number(head, LISTS_FREE, free, which)
         add_to_ancestors(nodes.entries, nodes.parents, node, -1)
         _drop_empty(nodes, node)
 

@@ -16,7 +16,6 @@ from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.list_scan import add_nodes_below
 from nearcast.structures.quadtree.quadtrees import QuadOptions, Quadtrees
 from nearcast.structures.scratch import ZeroedPool
-from nearcast.structures.term_order import rarest_two
 from nearcast.structures.trie.build import RowSets
 from nearcast.structures.trie.layout import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
 from nearcast.structures.trie.trie import Trie, rank_sets
@@ -66,7 +65,7 @@ def _sets_of(trie, homes, ranks, starts, out):
 
 
 class SetQuads(Quadtrees):
-    """The trie, and a quadtree for each set of `tau_num` rows or more.
+    """The trie, and a quadtree for each set of `tau_num` rows or more. No search reads the terms of their entries.
 
     A set with fewer than half as many rows moves back to the trie (half, so that a row that comes and goes does not
     move its set each time). Its number and root are used again.
@@ -98,7 +97,7 @@ class SetQuads(Quadtrees):
         members, leaves = rows[is_long][order], leaves[is_long][order]
         counts = np.diff(np.append(np.flatnonzero(np.diff(leaves, prepend=NONE)), len(leaves)))
         starts = starts_of(counts)
-        self._build(members, starts, self._entry_terms(members))
+        self._build(members, starts, self.entry_terms(members))
         self._number_sets(counts, members[starts[:-1]])
         trie.homes[members] = np.repeat(self.roots, counts)
         if len(members):
@@ -132,7 +131,7 @@ class SetQuads(Quadtrees):
     def _insert_into_sets(self, rows: np.ndarray, sets: np.ndarray) -> None:
         self.trie.homes[rows] = sets
         np.add.at(self.members, sets, 1)
-        self._insert(rows, self.roots[sets], self._entry_terms(rows))
+        self._insert(rows, self.roots[sets], self.entry_terms(rows))
 
     def _move_to_quadtree(self, rows: np.ndarray) -> None:
         """Move all rows of a set from the trie to a quadtree, and make the first of them the stand-in."""
@@ -176,10 +175,6 @@ class SetQuads(Quadtrees):
         nodes, n = add_nodes_below(self.arrays.nodes, (0, 0, _LAST, _LAST), root, 1)
         spans = zip(lists.offsets[nodes[:n]].tolist(), lists.counts[nodes[:n]].tolist(), strict=True)
         return distinct(np.concatenate([lists.rows[first : first + count] for first, count in spans]))
-
-    def _entry_terms(self, rows: np.ndarray) -> np.ndarray:
-        """The terms in the entries. No search reads them: a message that reaches a set has all its terms."""
-        return rarest_two(self._store, rows)[0]
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return super().state()[0] | self.trie.state()[0] | {"homes": self.trie.homes}, {}

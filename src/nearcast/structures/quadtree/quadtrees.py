@@ -75,6 +75,10 @@ class Quadtrees:
         nodes, counts = root_nodes(n, frame(boxes, self._space.bounds), self._settings), np.zeros(n, np.int64)
         return QuadtreeArrays(nodes, empty_lists(counts, counts), IntMap().arrays, np.zeros(1, np.int64))
 
+    def entry_terms(self, rows: np.ndarray) -> np.ndarray:
+        """The term of each row that its entries hold: the rarest, since few messages have it."""
+        return rarest_two(self._store, rows)[0]
+
     def _build(self, rows: np.ndarray, starts: np.ndarray, terms: np.ndarray) -> None:
         """Replace the trees by new ones over rows in the order of their roots; `terms` go into the entries."""
         boxes = self._store.arrays.boxes[rows]
@@ -183,10 +187,6 @@ class PivotalQuadtree(Quadtrees):
         super().__init__(store, space, options, 1)
         self._representatives = Representatives(store, space, "df", 1)
         self.pivots = np.full(1, NO_TERM, np.int32)  # by row: the pivotal term, valid while the row is in the tree
-
-    def entry_terms(self, rows: np.ndarray) -> np.ndarray:
-        """The term of each row that its entries hold: the rarest, since few messages have it."""
-        return rarest_two(self._store, rows)[0]
 
     def build(self, rows: np.ndarray, numbers: np.ndarray = BY_ROW) -> None:
         rows = rows[np.argsort(numbers[rows] if len(numbers) else rows, kind="stable")]
