@@ -3,11 +3,7 @@
 A node is a line of eight numbers. A k-node has cuts: disjoint, ascending intervals of term ranks, each with a child. An
 s-node has a grid of cells, each with a child or none. Both may have one more child, the dummy, for rows whose terms are
 used up or whose box covers the node. A leaf has entries: a row, its float32 box rounded outward, and up to three terms.
-
 Memory is not freed piece by piece. What is replaced is counted as dead, and the tree is copied once enough is dead.
-
-An entry decides whether its row holds, except in two cases that need the store: the float32 box touches the message's
-box without overlapping it strictly, or the row has more than three terms and the three rarest occur.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import numpy as np
 from nearcast.arrays.intmap import ABSENT, IntMap, find, find_slot, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.iq_tree.cover import cell_of
-from nearcast.structures.arena import free_number, larger_room, take_number
+from nearcast.structures.arena import add_to_parents, free_number, larger_room, take_number
 from nearcast.structures.boxes import outward
 from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree import lists as arena
@@ -25,7 +25,6 @@ from nearcast.structures.quadtree.nodes import (
     QuadtreeArrays,
     add_children,
     add_to_ancestors,
-    add_to_parents,
     drop_children,
 )
 from nearcast.structures.quadtree.pivots import has_slots

@@ -1,9 +1,8 @@
 """The cost model: nanoseconds for the steps of each strategy, and the expected cost of a message.
 
-The paper compares the two filters alone. Here each strategy is estimated as a whole, with its verification, which takes
-most of the time. The constants are fitted to the time of single messages by each strategy (tests/soak/lfilter_fit.py:
-1 M subscriptions, workloads A and B of the bench, four groups of messages). On another machine they are wrong by about
-the same factor, which changes no comparison.
+Each strategy is estimated as a whole, with its verification, which takes most of the time. The constants are fitted to
+the time of single messages by each strategy (tests/soak/lfilter_fit.py: 1 M subscriptions, workloads A and B of the
+bench, four groups of messages). On another machine all are wrong by about the same factor, which changes no choice.
 """
 
 from __future__ import annotations

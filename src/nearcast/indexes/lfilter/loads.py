@@ -1,9 +1,8 @@
 """The load of each term: what it is expected to cost in a walk of the trie, for messages of a few lengths.
 
-A walk reaches a node when the terms on its path are in the message and its box overlaps. Given the first term, the
-others are assumed to occur independently, each in proportion to its share of all terms; a box overlaps in proportion to
-its share of the space. One pass from the last nodes to the root computes the cost below every node. The table keeps it
-for the root's children, and a message adds up the loads of its terms.
+A node is reached when the terms on its path are in the message and its box overlaps. Given the first term, the others
+are assumed to occur independently, by their shares of all terms; a box overlaps by its share of the space. One pass
+from the last nodes to the root computes the cost below every node; the table keeps it for the root's children.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Builds quadtrees over many rows at once, level by level.
 
 A level holds the entries of its nodes one node behind the other, each node's in the order of numbers. One pass decides
-which nodes are split and counts the entries of each quarter; a second pass moves them. The order is kept, so no list
-needs sorting.
+which nodes are split and counts the entries of each quarter; a second pass moves them in order, so no list is sorted.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
+from nearcast.structures.arena import add_to_parents
 from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST, depth_of, in_quarter, row_span
 from nearcast.structures.quadtree.lists import ListArrays, filled_lists
-from nearcast.structures.quadtree.nodes import NONE, TAU_NUM, NodeArrays, add_to_parents, root_nodes
+from nearcast.structures.quadtree.nodes import NONE, TAU_NUM, NodeArrays, root_nodes
 
 
 class _Level(NamedTuple):

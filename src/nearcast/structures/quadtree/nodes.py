@@ -76,14 +76,6 @@ def with_nodes(nodes: NodeArrays, n: int) -> NodeArrays:
 
 
 @kernel
-def add_to_parents(values, parents, n):
-    """Add the values of the first n nodes to their parents', which must have lower numbers, up to the roots."""
-    for node in range(n - 1, -1, -1):
-        if parents[node] != NONE:
-            values[parents[node]] += values[node]
-
-
-@kernel
 def add_to_ancestors(values, parents, node, amount):
     """Add an amount to the value of a node and of every node above it."""
     while node != NONE:

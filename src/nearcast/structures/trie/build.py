@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import add_to_parents
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.layout import TrieArrays, empty_node, set_range, views_of, widen
 
@@ -54,7 +55,10 @@ def built_trie(sets: RowSets, n_numbered: int, gap: int) -> TrieArrays:
     trie.ranks[:], trie.parents[:] = ranks, parents
     trie.children[: n - 1, 0], trie.children[: n - 1, 1] = ranks[1:], np.arange(1, n)
     trie.head[:4] = n, 0, n - 1, len(sets.rows)
-    _count(trie, leaves)
+    trie.rooms[:, 0], trie.rooms[:, 1] = np.bincount(parents[1:], minlength=n), np.bincount(leaves, minlength=n)
+    trie.spans[:, layout.FIRST_CHILD] = np.searchsorted(parents[1:], np.arange(n))
+    trie.spans[:, layout.N_CHILDREN], trie.below[:] = trie.rooms[:, 0], trie.rooms[:, 1]
+    add_to_parents(trie.below, parents, n)
     _lay_out(trie)
     _fill(trie, leaves, sets)
     _set_boxes_and_ranges(trie)
@@ -82,20 +86,6 @@ def _number_nodes(sets: RowSets) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first, depth = first + len(keys), depth + 1
         active = active[counts[active] > depth]
     return np.concatenate(parents), np.concatenate(ranks), leaves
-
-
-@kernel
-def _count(trie, leaves):
-    """Count the rows and children of each node. Children have higher numbers than their parents."""
-    spans, rooms, below, parents = trie.spans, trie.rooms, trie.below, trie.parents
-    for i in range(len(leaves)):
-        rooms[leaves[i], 1] += 1
-        below[leaves[i]] += 1
-    for node in range(len(parents) - 1, 0, -1):
-        below[parents[node]] += below[node]
-        spans[parents[node], layout.N_CHILDREN] += 1
-        spans[parents[node], layout.FIRST_CHILD] = node - 1
-        rooms[parents[node], 0] += 1
 
 
 @kernel

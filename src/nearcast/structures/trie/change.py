@@ -1,9 +1,8 @@
 """Insertion and removal of rows, with the nodes that appear or vanish, and what all nodes above know of the rows.
 
-A removal computes a box again if the removed box touched it. For a node with many children and rows that would be
-expensive with every removal at its border (a root with 200,000 children, rows that end at the edge of the world). Such
-a node counts these removals as its debt, and its box is computed again only when the debt is an eighth of its children
-and rows. Until then its box may be too large, never too small, and a removal costs 8 comparisons on average.
+A removal computes a box again if the removed box touched it. A node with many children and rows (a root has 200,000)
+counts such removals as its debt instead, until they are an eighth of its children and rows. Until then its box may be
+too large, never too small, and a removal costs 8 comparisons on average.
 """
 
 from __future__ import annotations

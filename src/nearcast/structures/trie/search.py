@@ -1,9 +1,7 @@
 """The search: from the root down, along the ranks of a message, where boxes overlap.
 
-All terms of a reached node are in the message, so only the places of its rows are tested. The message's ranks that may
-lead on are those below the node's own rank: the first ones of the sorted ranks.
-
-The walk allocates nothing: it stops where room runs out, and continues when its caller has made some.
+All terms of a reached node are in the message, so only the places of its rows are tested. The walk allocates nothing:
+it stops where room runs out, and continues when its caller has made some.
 """
 
 from __future__ import annotations
