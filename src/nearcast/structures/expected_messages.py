@@ -49,7 +49,8 @@ class ExpectedMessages:
     """The probability of each term rank, and the boxes of a sample. Rank 0 stands for terms without a rank."""
 
     def __init__(self, sample: MessageBatch | None, by_term: np.ndarray, frequencies: np.ndarray, n_ranks: int) -> None:
-        terms, self._boxes = (by_term[:0], np.zeros((0, 4))) if sample is None else (sample.terms, sample.boxes)
+        terms = by_term[:0] if sample is None else sample.terms
+        self._boxes = np.zeros((0, 4)) if sample is None else sample.boxes
         n = min(len(by_term), len(frequencies))
         counts = np.bincount(by_term[terms[terms < len(by_term)]], minlength=n_ranks + 1).astype(np.float64)
         rows = np.bincount(by_term[:n], frequencies[:n], n_ranks + 1)

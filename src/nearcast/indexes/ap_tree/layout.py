@@ -71,7 +71,7 @@ class Tree:
 
     def _set(self, view: Sequence[np.ndarray], facts: Iterable[np.ndarray], head: np.ndarray) -> None:
         """Take over the arrays of a view but `sides`, and those of NodeFacts but `head`."""
-        self.view, self.facts = TreeView(*view, view[-1].view(np.float32)), NodeFacts(*facts, head)
+        self.view, self.facts = TreeView._make((*view, view[-1].view(np.float32))), NodeFacts._make((*facts, head))
 
     @property
     def head(self) -> np.ndarray:

@@ -21,18 +21,10 @@ from nearcast.arrays.jit import kernel
 from nearcast.geo.loose_grid import cell_key, position
 from nearcast.structures.quadtree.cells import FINEST, in_quarter, row_span
 
-WHOLE = 1 << 24
-"""The mass of the root."""
-
-FINEST_GRID = 8
-"""The deepest level at which messages and rows are counted. Fewer of them get a coarser grid: one cell for four."""
-
-HEAVIEST = 36
-"""The largest number of doublings of a mass: it then fits in 61 bits."""
-
-_WEIGHT_OF_ROWS = 8.0
-"""The rows weigh as much as 8 sampled messages: with 8 in a cell, each of the two decides half of its division."""
-
+WHOLE = 1 << 24  # the mass of the root
+FINEST_GRID = 8  # the deepest level at which messages and rows are counted. Fewer of them get one cell for four
+HEAVIEST = 36  # the largest number of doublings of a mass: it then fits in 61 bits
+_WEIGHT_OF_ROWS = 8.0  # in sampled messages: with 8 in a cell, they and the rows each decide half of its division
 _TAKEN = -1
 _SIDE = (1 << 24) - 1
 

@@ -72,7 +72,7 @@ def with_nodes(nodes: NodeArrays, n: int) -> NodeArrays:
         return nodes
     more = root_nodes(max(n, size + size // 2) - size, nodes.bounds, (int(nodes.head[TAU_NUM]), 0, 0))
     by_node = (np.concatenate(pair) for pair in zip(nodes[:-2], more[:-2], strict=True))
-    return NodeArrays(*by_node, head=nodes.head, bounds=nodes.bounds)
+    return NodeArrays._make((*by_node, nodes.head, nodes.bounds))
 
 
 @kernel
