@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from nearcast.arrays.intmap import ABSENT
-from nearcast.indexes.iq_tree.chances import WHOLE
+from nearcast.indexes.iq_tree import CellTree
+from nearcast.indexes.iq_tree.cover import WHOLE
 from nearcast.indexes.iq_tree.filing import LISTS, LISTS_FREE
-from nearcast.indexes.iq_tree.tree import CellTree
 from nearcast.matching.store import RowStore
 from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST

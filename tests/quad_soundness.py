@@ -13,7 +13,7 @@ from nearcast.structures.boxes import outward
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.nodes import COPIES, GONE, LIMIT, N_FREE, NONE, ROOT, TAU_NUM, USED, QuadtreeArrays
 from nearcast.structures.quadtree.pivots import covers
-from nearcast.structures.quadtree.tree import PivotalQuadtree
+from nearcast.structures.quadtree.quadtrees import PivotalQuadtree
 
 Cell = tuple[int, int, int]
 """Level, column, line."""

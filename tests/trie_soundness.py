@@ -7,8 +7,7 @@ import numpy as np
 from nearcast.matching.store import RowStore
 from nearcast.structures.boxes import outward
 from nearcast.structures.trie.layout import CHILDREN_USED, N_FREE, NONE, ROOT, ROWS_USED, USED, TrieArrays
-from nearcast.structures.trie.term_ranks import rank_sets
-from nearcast.structures.trie.trie import Trie
+from nearcast.structures.trie.trie import Trie, rank_sets
 
 
 def expect_sound_trie(trie: Trie, store: RowStore, rows: np.ndarray) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.arrays.jit import intrinsic, ir, kernel, types
 from nearcast.indexes.lfilter import LFilter
 from nearcast.indexes.lfilter.choice import CHEAPEST, STRATEGIES
-from nearcast.indexes.lfilter.search import search, search_all
+from nearcast.indexes.lfilter.search import search_all
 from nearcast.model import MessageBatch
 
 ROUNDS = 15
@@ -53,7 +53,7 @@ def times_by_strategy(method: LFilter, messages: MessageBatch) -> np.ndarray:
     """Microseconds by strategy and message: the lower quartile of the rounds, strategies in turn."""
     view, model = method._view(), method._loads.model
     times, tally = np.empty((len(STRATEGIES), ROUNDS, messages.size), np.int64), np.zeros((len(STRATEGIES), 3))
-    with method._scratch.borrow(method._fit) as scratch:
+    with method._scratch.sized(method.store.n_terms, len(method.trie.ranks)) as scratch:
         for turn in range(-1, ROUNDS):  # the first one warms up
             for strategy in range(len(STRATEGIES)):
                 _timed(view, messages, model, scratch, strategy, tally, times[strategy, turn])
@@ -63,9 +63,10 @@ def times_by_strategy(method: LFilter, messages: MessageBatch) -> np.ndarray:
 def strategies_weighed(method: LFilter, messages: MessageBatch) -> np.ndarray:
     """The strategy of each message once the quadtree is open for a batch."""
     view, taken = method._view(), []
-    with method._scratch.borrow(method._fit) as scratch:
+    with method._scratch.sized(method.store.n_terms, len(method.trie.ranks)) as scratch:
         for k in range(messages.size):
-            *_, tally = search(view, messages.part(k, k + 1), method._loads.model, scratch, CHEAPEST)
+            one, starts, tally = messages.part(k, k + 1), np.zeros(2, np.int64), np.zeros((len(STRATEGIES), 3))
+            search_all(view, one, method._loads.model, scratch, CHEAPEST, starts, tally)
             taken.append(int(np.argmax(tally[:, 0])))
     return np.array(taken)
 

@@ -26,9 +26,9 @@ from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.scratch import ScratchPool
-from nearcast.structures.structure_method import StructureMethod
+from nearcast.structures.structure_method import StructureMethod, run_kernel
 from nearcast.structures.trie.probe import PROBES, trie_view
-from nearcast.structures.trie.search import search
+from nearcast.structures.trie.search import search_trie
 from nearcast.structures.trie.trie import Trie
 
 
@@ -50,4 +50,4 @@ class MbrTrie(StructureMethod):
         trie = self.structure
         view = trie_view(trie.arrays, trie.ranks, self.store.arrays.boxes)
         with self._positions.borrow(lambda zeros: grown(zeros, len(trie.ranks), fill=0)) as positions:
-            return search(view, messages, self._probe, positions)
+            return run_kernel(search_trie, messages, view, messages, self._probe, positions)

@@ -18,8 +18,8 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
+from nearcast.structures.quadtree.quadtrees import PivotalQuadtree, QuadOptions
 from nearcast.structures.quadtree.search import quadtree_view, search
-from nearcast.structures.quadtree.tree import PivotalQuadtree, QuadOptions
 from nearcast.structures.structure_method import StructureMethod, run_search
 
 _LISTS = ("leaf", "mx-cif")

@@ -13,7 +13,7 @@ Deviates   The paper cites another paper's cost model for placing boxes in cells
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,16 +34,16 @@ from nearcast.structures.quadtree.list_scan import (
     matching_entries,
     verified_rows,
 )
-from nearcast.structures.quadtree.method import QuadtreeMethod
 from nearcast.structures.quadtree.nodes import NONE
-from nearcast.structures.quadtree.quadtrees import QuadOptions, Quadtrees
-from nearcast.structures.quadtree.room import with_roots
+from nearcast.structures.quadtree.quadtrees import QuadOptions, QuadtreeMethod, Quadtrees
 from nearcast.structures.structure_method import run_search
 from nearcast.structures.term_order import NO_TERM
 
 
 class QuadForest(Quadtrees):
     """A quadtree for each term, over the rows whose rarest term it is. A term keeps its root when its last row goes."""
+
+    saved: ClassVar = {"roots": "roots", "filed": "filed"}
 
     def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 0)
@@ -65,22 +65,14 @@ class QuadForest(Quadtrees):
         filed, other = filing_terms(self._store, rows)
         self.roots = grown(self.roots, self._store.n_terms, fill=NONE)
         unknown = distinct(filed[self.roots[filed] == NONE])
-        self.arrays, self.roots[unknown] = with_roots(self.arrays, len(unknown))
+        self.roots[unknown] = self._add_roots(len(unknown))
         self.filed = grown(self.filed, self._store.high, fill=NO_TERM)
         self.filed[rows] = filed
-        self._insert(rows, self.roots[filed], other, self._columns)
+        self._insert(rows, self.roots[filed], other)
 
     def remove(self, rows: np.ndarray) -> None:
         """Remove rows, which are still in the store."""
-        self._remove(rows, self.roots[self.filed[rows]], self._columns)
-
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        arrays, header = super().state()
-        return arrays | {"roots": self.roots, "filed": self.filed}, header
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        super().restore(arrays, header)
-        self.roots, self.filed = arrays["roots"], arrays["filed"]
+        self._remove(rows, self.roots[self.filed[rows]])
 
 
 class RqTree(QuadtreeMethod):

@@ -33,6 +33,14 @@ def larger_room(count):
     return count + count // 2 + 2
 
 
+@kernel
+def add_to_parents(values, parents, n):
+    """Add the values of the first n nodes to their parents', which have lower numbers. A root has no parent: -1."""
+    for node in range(n - 1, -1, -1):
+        if parents[node] >= 0:
+            values[parents[node]] += values[node]
+
+
 def has_many_holes(end: int, in_use: int) -> bool:
     """Whether more than a third of an arena that ends at `end` is holes, which moved and removed lists left."""
     return end > 1024 and 3 * in_use < 2 * end

@@ -23,9 +23,6 @@ class SampledStructure(Structure, Protocol):
 
     sample: MessageBatch | None = None
 
-    def expect(self, messages: MessageBatch) -> None:
-        self.sample = sample_messages(messages, _SAMPLE_SIZE) if messages.size else None
-
     def _sample_state(self) -> dict[str, np.ndarray]:
         """The arrays of the sample, to be saved; none where there is no sample."""
         return {} if self.sample is None else {f"expected_{k}": array for k, array in self.sample._asdict().items()}
@@ -41,7 +38,7 @@ class SampledMethod(StructureMethod):
     structure: SampledStructure
 
     def expect(self, messages: MessageBatch) -> None:
-        self.structure.expect(messages)
+        self.structure.sample = sample_messages(messages, _SAMPLE_SIZE) if messages.size else None
 
     @property
     def expected(self) -> MessageBatch | None:
@@ -52,11 +49,13 @@ class ExpectedMessages:
     """The probability of each term rank, and the boxes of a sample. Rank 0 stands for terms without a rank."""
 
     def __init__(self, sample: MessageBatch | None, by_term: np.ndarray, frequencies: np.ndarray, n_ranks: int) -> None:
+        terms = by_term[:0] if sample is None else sample.terms
         self._boxes = np.zeros((0, 4)) if sample is None else sample.boxes
-        rows = np.zeros(n_ranks + 1)
-        np.add.at(rows, by_term[: len(frequencies)], frequencies[: len(by_term)])
-        rows[0] = 0.0
-        self.chances = _chances(_messages_by_rank(sample, by_term, n_ranks), rows, len(self._boxes))
+        n = min(len(by_term), len(frequencies))
+        counts = np.bincount(by_term[terms[terms < len(by_term)]], minlength=n_ranks + 1).astype(np.float64)
+        rows = np.bincount(by_term[:n], frequencies[:n], n_ranks + 1)
+        counts[0] = rows[0] = 0.0
+        self.chances = _chances(counts, rows, len(self._boxes))
 
     def extend_to(self, n_ranks: int) -> None:
         """Give ranks that are new the probability of the rarest known rank."""
@@ -69,16 +68,6 @@ class ExpectedMessages:
         boxes = self._boxes
         inside = (boxes[:, 0] <= region[2]) & (boxes[:, 2] >= region[0])
         return np.asarray(boxes[inside & (boxes[:, 1] <= region[3]) & (boxes[:, 3] >= region[1])])
-
-
-def _messages_by_rank(sample: MessageBatch | None, by_term: np.ndarray, n_ranks: int) -> np.ndarray:
-    """The number of sampled messages that have the term of each rank."""
-    if sample is None:
-        return np.zeros(n_ranks + 1)
-    ranks = by_term[sample.terms[sample.terms < len(by_term)]]
-    counts = np.bincount(ranks, minlength=n_ranks + 1).astype(np.float64)
-    counts[0] = 0.0
-    return counts
 
 
 def _chances(counts: np.ndarray, rows: np.ndarray, n_messages: int) -> np.ndarray:

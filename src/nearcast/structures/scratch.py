@@ -6,11 +6,16 @@ when all others are in use. So there are as many objects as threads ever matched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, TypeVar
 
+import numpy as np
+
+from nearcast.arrays.growable import grown
+
 T = TypeVar("T")
+Z = TypeVar("Z", bound=Iterable[np.ndarray])
 
 
 class ScratchPool(Generic[T]):
@@ -34,3 +39,15 @@ class ScratchPool(Generic[T]):
         scratch = fit(scratch)
         yield scratch
         self._idle.append(scratch)
+
+
+class ZeroedPool(ScratchPool[Z]):
+    """Hands out named tuples of arrays that every search leaves zero."""
+
+    def __init__(self, kind: Callable[..., Z], *dtypes: type[np.generic]) -> None:
+        super().__init__(lambda: kind(*(np.zeros(0, dtype) for dtype in dtypes)))
+        self._kind = kind
+
+    def sized(self, *sizes: int) -> AbstractContextManager[Z]:
+        """Borrow a tuple whose arrays have at least these sizes."""
+        return self.borrow(lambda old: self._kind(*(grown(a, n, fill=0) for a, n in zip(old, sizes, strict=True))))

@@ -16,6 +16,7 @@ from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.postings import Postings, scan_list
+from nearcast.structures.structure_method import run_search
 from nearcast.structures.term_order import rarest_two
 
 
@@ -51,10 +52,7 @@ class SpatialLists:
         self.size -= len(rows)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        marks = np.zeros(self._store.n_terms, np.uint8)
-        starts = np.zeros(messages.size + 1, np.int64)
-        rows, nodes, seen = _match(self._grid.arrays, self._lists.arrays, self._store.arrays, messages, marks, starts)
-        return Hits(rows, starts), Work(nodes, seen, len(rows))
+        return run_search(_match, (self._grid.arrays, self._lists.arrays), self._store, messages)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, header = self._lists.state()

@@ -34,13 +34,20 @@ class StructureMethod(Method):
 
     structure: Structure
 
+    def forget(self) -> None:
+        """Drop what refers to the structure's arrays, since they are about to change."""
+        return None
+
     def build(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.build(rows)
 
     def insert(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.insert(rows)
 
     def remove(self, rows: np.ndarray) -> None:
+        self.forget()
         self.structure.remove(rows)
 
     @property
@@ -51,14 +58,19 @@ class StructureMethod(Method):
         return self.structure.state()
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        self.forget()
         self.structure.restore(arrays, header)
 
 
 def run_search(
     search: Callable[..., Any], views: tuple[Any, ...], store: RowStore, messages: MessageBatch
 ) -> tuple[Hits, Work]:
-    """Run the kernel search(*views, rows, messages, marks, starts), which returns (rows, nodes, candidates)."""
-    marks = np.zeros(store.n_terms, np.uint8)
+    """Run the kernel search(*views, rows, messages, marks, starts): see run_kernel."""
+    return run_kernel(search, messages, *views, store.arrays, messages, np.zeros(store.n_terms, np.uint8))
+
+
+def run_kernel(search: Callable[..., Any], messages: MessageBatch, *arguments: Any) -> tuple[Hits, Work]:
+    """Run the kernel search(*arguments, starts), which fills starts and returns (rows, nodes, candidates)."""
     starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, candidates = search(*views, store.arrays, messages, marks, starts)
+    rows, nodes, candidates = search(*arguments, starts)
     return Hits(rows, starts), Work(nodes, candidates, len(rows))

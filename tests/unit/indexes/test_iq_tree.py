@@ -12,8 +12,8 @@ from changing_world import World
 from iq_soundness import cover_by_hand, expect_sound_cells
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.iq_tree.chances import FINEST_GRID, WHOLE, doublings_of, mass_of, masses_of
-from nearcast.indexes.iq_tree.tree import CellTree
+from nearcast.indexes.iq_tree import CellTree
+from nearcast.indexes.iq_tree.cover import FINEST_GRID, WHOLE, doublings_of, mass_of, masses_of
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     Message,

@@ -12,7 +12,7 @@ from changing_world import World, expect_right
 from nearcast.arrays.intmap import ABSENT
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
-from nearcast.indexes.lfilter.estimate import estimate_lists
+from nearcast.indexes.lfilter.costs import estimate_lists
 from nearcast.matching.checks.cases import (
     EVERYWHERE,
     UNIT,
@@ -32,8 +32,8 @@ from nearcast.matching.store import RowStore
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.structures.quadtree.nodes import NONE, ROOT
 from nearcast.structures.quadtree.pivots import covers
+from nearcast.structures.quadtree.quadtrees import PivotalQuadtree, QuadOptions
 from nearcast.structures.quadtree.search import visited_nodes
-from nearcast.structures.quadtree.tree import PivotalQuadtree, QuadOptions
 from quad_soundness import cells_at, cells_of, expect_sound, span_of_box
 from quad_steps import CHANGES, MESSAGES
 

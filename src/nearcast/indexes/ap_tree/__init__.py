@@ -11,19 +11,17 @@ Cost       insert and remove O(copies x depth x log f); match O(cuts and cells h
 Deviates   A cut of several terms may be divided by the same term again. Rows that do not differ in a term skip it. A
            grid has fewer than f cells where f would make too many copies. See docs/explanation/ap-tree.md.
 
-layout.py describes the arrays. A build uses ranks.py (the order of terms), cuts.py and cells.py (the two kinds of
-division), division.py (the choice) and build.py. A change uses route.py (where a row belongs) and change.py; drift.py
-and pack.py maintain the tree. search.py matches batches, single.py one message.
+layout.py describes the arrays. A build uses cuts.py and cells.py (the two kinds of division), division.py (the choice)
+and build.py. A change uses route.py (where a row belongs) and change.py; pack.py copies a loose tree. search.py matches
+batches, single.py one message.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.geo.space import Space
 from nearcast.indexes.ap_tree.division import Settings
@@ -34,7 +32,8 @@ from nearcast.indexes.ap_tree.tree import ApTreeStore
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.expected_messages import SampledMethod
-from nearcast.structures.scratch import ScratchPool
+from nearcast.structures.scratch import ZeroedPool
+from nearcast.structures.structure_method import run_kernel
 
 
 class ApTree(SampledMethod):
@@ -67,37 +66,21 @@ class ApTree(SampledMethod):
         self.structure = ApTreeStore(store, space, settings)
         if not rebuild:
             self.rebuild_growth = math.inf  # of this one: it keeps its first division for ever
-        self._scratch = ScratchPool(lambda: Scratch(np.zeros(0, np.uint64), np.zeros(0, np.uint64)))
+        self._scratch = ZeroedPool(Scratch, np.uint64, np.uint64)
         self._point_matcher = PointMatcher()
 
-    def build(self, rows: np.ndarray) -> None:
-        super().build(rows)
-        self._point_matcher = PointMatcher()
-
-    def insert(self, rows: np.ndarray) -> None:
-        super().insert(rows)
-        self._point_matcher = PointMatcher()
-
-    def remove(self, rows: np.ndarray) -> None:
-        super().remove(rows)
+    def forget(self) -> None:
         self._point_matcher = PointMatcher()
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        starts = np.zeros(messages.size + 1, np.int64)
-        view, ranks = self.structure.tree.view, self.structure.ranks.by_term
-        with self._scratch.borrow(self._fit) as scratch:
-            rows, nodes, entries = match_tree(view, self.store.arrays, ranks, messages, scratch, starts)
-        return Hits(rows, starts), Work(nodes, entries, len(rows))
+        view, ranks, arrays = self.structure.tree.view, self.structure.ranks, self.store.arrays
+        with self._scratch.sized((ranks.count >> 6) + 1, (self.store.high >> 6) + 1) as scratch:
+            return run_kernel(match_tree, messages, view, arrays, ranks.by_term, messages, scratch)
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
         if JIT_DISABLED:  # plain Python cannot read memory by address
             return super().match_point(terms, x, y)
         return self._point_matcher.match(self.structure, self.store, terms, x, y)
-
-    def _fit(self, scratch: Scratch) -> Scratch:
-        """Scratch with a bit for each rank and each row."""
-        n_ranks, n_rows = (self.structure.ranks.count >> 6) + 1, (self.store.high >> 6) + 1
-        return Scratch(grown(scratch.rank_bits, n_ranks, fill=0), grown(scratch.row_bits, n_rows, fill=0))
 
     @property
     def plan(self) -> str:
@@ -108,7 +91,3 @@ class ApTree(SampledMethod):
             f"{self.structure.tree.copies:.2f} entries a row; {done.splits:,} splits, {done.collapses:,} collapses, "
             f"{done.rebuilds:,} nodes of {done.rebuilt_rows:,} rows built anew for drift"
         )
-
-    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        super().restore(arrays, header)
-        self._point_matcher = PointMatcher()

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import starts_of
 from nearcast.indexes.ap_tree import layout
+from nearcast.indexes.ap_tree.cells import grid_counts
 from nearcast.indexes.ap_tree.division import Cuts, Divider, Grid, Undivided
 from nearcast.indexes.ap_tree.layout import Tree, cells_of_box, covers, write_entry
 
@@ -71,14 +73,8 @@ class Builder:
         view.lows[part], view.kids[part, layout.HIGH] = cuts.lows, cuts.highs
         view.kids[part, layout.CHILD] = 2 * np.arange(child, child + n) + is_single
         level = view.nodes[node, layout.LEVEL]
-        view.nodes[node, [layout.KIND, layout.LEVEL, layout.FIRST, layout.COUNT, layout.ROOM, layout.EDGES]] = (
-            layout.K_NODE,
-            cuts.level,
-            first,
-            n,
-            n,
-            level,
-        )
+        columns = [layout.KIND, layout.LEVEL, layout.FIRST, layout.COUNT, layout.ROOM, layout.EDGES]
+        view.nodes[node, columns] = layout.K_NODE, cuts.level, first, n, n, level
         self._add_children(node, np.diff(starts), 1.0)
         view.nodes[child : child + n, layout.LEVEL] = cuts.level + is_single
         return ChildItems(spread, starts)
@@ -86,12 +82,12 @@ class Builder:
     def _grid(self, node: int, items: np.ndarray, grid: Grid) -> ChildItems:
         across, down = len(grid.across) + 1, len(grid.down) + 1
         n = across * down
-        starts = np.zeros(n + 2, np.int64)
         region, boxes = self._tree.facts.regions[node].copy(), self._divider.rows.boxes
-        copied = _count_cells(boxes, items, region, grid.across, grid.down, starts)
-        spread = np.empty(copied, np.int32)
+        counts, covering = grid_counts(boxes[items], region, grid.across, grid.down)
+        weights = np.append(counts.ravel(), covering)
+        starts = starts_of(weights)
+        spread = np.empty(starts[-1], np.int32)
         _spread_by_cell(boxes, items, region, grid.across, grid.down, starts, spread)
-        weights = np.diff(starts)
         self._tree.reserve(nodes=n + 1, cells=n, edges=across + down)
         view, facts, head = self._tree.view, self._tree.facts, self._tree.head
         first, edge, child = int(head[layout.USED_CELLS]), int(head[layout.USED_EDGES]), int(head[layout.USED_NODES])
@@ -101,15 +97,10 @@ class Builder:
         is_used = weights[:-1] > 0
         numbers = child + np.cumsum(is_used) - 1
         view.cells[first : first + n] = np.where(is_used, numbers, layout.NONE)
-        view.nodes[node, [layout.KIND, layout.FIRST, layout.ACROSS, layout.DOWN, layout.EDGES]] = (
-            layout.S_NODE,
-            first,
-            across,
-            down,
-            edge,
-        )
+        columns = [layout.KIND, layout.FIRST, layout.ACROSS, layout.DOWN, layout.EDGES]
+        view.nodes[node, columns] = layout.S_NODE, first, across, down, edge
         kept = np.concatenate([weights[:-1][is_used], weights[-1:]])
-        self._add_children(node, kept, len(items) / copied)
+        self._add_children(node, kept, len(items) / len(spread))
         facts.regions[numbers[is_used]] = _cells_of(region, grid)[is_used]
         return ChildItems(spread, np.concatenate([starts[:-2][is_used], starts[-2:]]))
 
@@ -143,10 +134,8 @@ class Builder:
         counts = np.diff(starts)
         small = counts <= self._theta
         self._tree.reserve(entries=int(counts[small].sum()))
-        which = np.flatnonzero(small)
-        numbers = np.full(len(children), layout.NONE, np.int64)
-        numbers[which] = children[which]
-        _write_leaves(self._tree.view, self._tree.facts, self._divider.rows, ChildItems(items, starts), numbers)
+        leaves = np.where(small, children, layout.NONE)
+        _write_leaves(self._tree.view, self._tree.facts, self._divider.rows, ChildItems(items, starts), leaves)
         return [(int(children[k]), items[starts[k] : starts[k + 1]]) for k in np.flatnonzero(~small)[::-1]]
 
 
@@ -192,24 +181,6 @@ def _spread_by_cut(rows, items, level, lows, starts, out):
     for i in range(len(items)):
         out[places[which[i]]] = items[i]
         places[which[i]] += 1
-
-
-@kernel
-def _count_cells(boxes, items, region, across, down, starts):
-    """Write where the items of each cell start, those that cover the region last; return the number of copies."""
-    n, columns = len(starts) - 2, len(across) + 1
-    for i in range(len(items)):
-        box = boxes[items[i]]
-        if covers(box, region):
-            starts[n + 1] += 1
-            continue
-        cells = cells_of_box(across, down, box)
-        for y in range(cells.below, cells.above + 1):
-            for x in range(cells.left, cells.right + 1):
-                starts[y * columns + x + 1] += 1
-    for k in range(n + 1):
-        starts[k + 1] += starts[k]
-    return starts[n + 1]
 
 
 @kernel

@@ -121,27 +121,27 @@ def chances_of(axis, edges):
     return chances
 
 
-@kernel
-def grid_counts(boxes, region, across, down):
+def grid_counts(boxes: np.ndarray, region: np.ndarray, across: np.ndarray, down: np.ndarray) -> tuple[np.ndarray, int]:
     """The number of boxes that overlap each cell, [line, column], and the number that cover the region and are in none.
 
     Each box adds to four corners; running sums along both axes then count it in all its cells.
     """
-    counts = np.zeros((len(down) + 2, len(across) + 2), np.int64)
+    corners = np.zeros((len(down) + 2, len(across) + 2), np.int64)
+    covering = _add_corners(boxes, region, across, down, corners)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1], covering
+
+
+@kernel
+def _add_corners(boxes, region, across, down, corners):
+    """Add the corners of all boxes but those that cover the region; return the number of these."""
     covering = 0
     for i in range(len(boxes)):
         if covers(boxes[i], region):
             covering += 1
             continue
         cells = cells_of_box(across, down, boxes[i])
-        counts[cells.below, cells.left] += 1
-        counts[cells.above + 1, cells.left] -= 1
-        counts[cells.below, cells.right + 1] -= 1
-        counts[cells.above + 1, cells.right + 1] += 1
-    for row in range(len(down) + 1):
-        for column in range(1, len(across) + 1):
-            counts[row, column] += counts[row, column - 1]
-    for row in range(1, len(down) + 1):
-        for column in range(len(across) + 1):
-            counts[row, column] += counts[row - 1, column]
-    return counts[: len(down) + 1, : len(across) + 1].copy(), covering
+        corners[cells.below, cells.left] += 1
+        corners[cells.above + 1, cells.left] -= 1
+        corners[cells.below, cells.right + 1] -= 1
+        corners[cells.above + 1, cells.right + 1] += 1
+    return covering

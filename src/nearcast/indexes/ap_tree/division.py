@@ -10,9 +10,8 @@ from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
 from nearcast.indexes.ap_tree import layout
 from nearcast.indexes.ap_tree.cells import axis_of, chances_of, grid_counts, placed_edges
-from nearcast.indexes.ap_tree.cuts import cost_of, distinct_keys, keyword_bounds
+from nearcast.indexes.ap_tree.cuts import RankedRows, cost_of, keyword_bounds
 from nearcast.indexes.ap_tree.layout import covers
-from nearcast.indexes.ap_tree.ranks import RankedRows
 from nearcast.structures.expected_messages import ExpectedMessages
 
 SAMPLE = 2048  # rows from which borders are chosen and the cost of a grid is estimated
@@ -34,26 +33,19 @@ class Settings(NamedTuple):
     rebuild: bool = True
 
     def check(self) -> None:
-        if not _is_whole(self.f) or self.f < 2:
-            raise InvalidInput(f"f, the most children of a node, is a whole number, 2 or more; it is {self.f!r}")
-        if not _is_whole(self.theta_p) or self.theta_p < 1:
-            raise InvalidInput(
-                f"theta_p, the most rows of a leaf, is a whole number, 1 or more; it is {self.theta_p!r}"
-            )
-        if self.partition not in PARTITIONS:
-            raise InvalidInput(f"partition is one of {', '.join(PARTITIONS)}; it is {self.partition!r}")
-        if self.priority not in PRIORITIES:
-            raise InvalidInput(f"priority is one of {', '.join(PRIORITIES)}; it is {self.priority!r}")
+        for name, least, what in (("f", 2, "the most children of a node"), ("theta_p", 1, "the most rows of a leaf")):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise InvalidInput(f"{name}, {what}, is a whole number, {least} or more; it is {value!r}")
+        for name, choices in (("partition", PARTITIONS), ("priority", PRIORITIES)):
+            if getattr(self, name) not in choices:
+                raise InvalidInput(f"{name} is one of {', '.join(choices)}; it is {getattr(self, name)!r}")
         if not self.theta_kl >= 0:
             raise InvalidInput(f"theta_kl, the divergence that a node may have, is 0 or more; it is {self.theta_kl!r}")
         if not isinstance(self.rebuild, bool):
             raise InvalidInput(f"rebuild is true or false; it is {self.rebuild!r}")
         if not self.copies >= 1:
             raise InvalidInput(f"copies, of a row on average, are 1 or more; they are {self.copies!r}")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 class Cuts(NamedTuple):
@@ -114,13 +106,9 @@ class Divider:
         if level < 0:
             return None
         keys = np.sort(keys[keys > 0])
-        values, rows, chances = (
-            np.empty(len(keys), np.int32),
-            np.empty(len(keys) + 1, np.int64),
-            np.empty(len(keys) + 1),
-        )
-        m = distinct_keys(keys, self.expected.chances, values, rows, chances)
-        rows, chances = rows[: m + 1], chances[: m + 1]
+        firsts = np.flatnonzero(np.diff(keys, prepend=0))
+        values, rows = keys[firsts], np.append(firsts, len(keys))  # distinct ranks, and the number of rows before each
+        chances = np.append(0.0, np.cumsum(self.expected.chances[values]))
         bounds = keyword_bounds(rows, chances, self._parts(n), self.settings.partition == "dp")
         cost = cost_of(rows, chances, bounds) + (n - len(keys))
         if cost > GAIN * n:

@@ -3,15 +3,12 @@
 A node is a line of eight numbers. A k-node has cuts: disjoint, ascending intervals of term ranks, each with a child. An
 s-node has a grid of cells, each with a child or none. Both may have one more child, the dummy, for rows whose terms are
 used up or whose box covers the node. A leaf has entries: a row, its float32 box rounded outward, and up to three terms.
-
 Memory is not freed piece by piece. What is replaced is counted as dead, and the tree is copied once enough is dead.
-
-An entry decides whether its row holds, except in two cases that need the store: the float32 box touches the message's
-box without overlapping it strictly, or the row has more than three terms and the three rarest occur.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +34,7 @@ BY_WORDS, BY_PLACE = 1, 2  # flags: how a node may be divided
 USED_NODES, USED_CUTS, USED_CELLS, USED_EDGES, USED_ENTRIES = range(5)
 DEAD = 5  # the same five again
 HEAD = 10
+_COUNTERS = (USED_NODES, USED_CUTS, USED_CUTS, USED_CELLS, USED_EDGES, USED_ENTRIES)  # of the arrays of a TreeView
 
 
 class TreeView(NamedTuple):
@@ -66,19 +64,14 @@ class Tree:
     """The arrays of a tree, which grow on demand."""
 
     def __init__(self) -> None:
-        entries = np.zeros((0, 8), np.int32)
-        no_ints, no_floats = np.zeros(0, np.int32), np.zeros(0)
-        self.view = TreeView(
-            np.zeros((0, 8), np.int32),
-            no_ints,
-            np.zeros((0, 2), np.int32),
-            no_ints,
-            no_floats,
-            entries,
-            entries.view(np.float32),
-        )
-        no_flags, head = np.zeros(0, np.uint8), np.zeros(HEAD, np.int64)
-        self.facts = NodeFacts(no_ints, no_ints, no_flags, no_floats, np.zeros((0, 4)), head)
+        ints, floats, lines = np.zeros(0, np.int32), np.zeros(0), np.zeros((0, 8), np.int32)
+        view = (lines, ints, np.zeros((0, 2), np.int32), ints, floats, lines)
+        facts = (ints, ints, np.zeros(0, np.uint8), floats, np.zeros((0, 4)))
+        self._set(view, facts, np.zeros(HEAD, np.int64))
+
+    def _set(self, view: Sequence[np.ndarray], facts: Iterable[np.ndarray], head: np.ndarray) -> None:
+        """Take over the arrays of a view but `sides`, and those of NodeFacts but `head`."""
+        self.view, self.facts = TreeView._make((*view, view[-1].view(np.float32))), NodeFacts._make((*facts, head))
 
     @property
     def head(self) -> np.ndarray:
@@ -104,33 +97,19 @@ class Tree:
 
     def reserve(self, nodes: int = 0, cuts: int = 0, cells: int = 0, edges: int = 0, entries: int = 0) -> None:
         """Make room for so many more."""
-        view, facts = self.view, self.facts
-        used = self.head[:DEAD] + np.array([nodes, cuts, cells, edges, entries])
-        n, cut, cell, edge, entry = used.tolist()
-        longer = grown(view.entries, entry)
-        self.view = TreeView(
-            grown(view.nodes, n),
-            grown(view.lows, cut),
-            grown(view.kids, cut),
-            grown(view.cells, cell),
-            grown(view.edges, edge),
-            longer,
-            longer.view(np.float32),
-        )
-        longer_facts = {name: grown(array, n) for name, array in facts._asdict().items() if name != "head"}
-        self.facts = facts._replace(**longer_facts)
+        sizes = (self.head[:DEAD] + (nodes, cuts, cells, edges, entries)).tolist()
+        view = [grown(array, sizes[counter]) for array, counter in zip(self.view, _COUNTERS, strict=False)]
+        self._set(view, (grown(array, sizes[USED_NODES]) for array in self.facts[:-1]), self.head)
 
     def state(self) -> dict[str, np.ndarray]:
-        n, cuts, cells, edges, entries = self.head[:DEAD].tolist()
-        sizes = [n, cuts, cuts, cells, edges, entries, n, n, n, n, n, HEAD]
-        arrays = {**self.view._asdict(), **self.facts._asdict()}
-        del arrays["sides"]
-        return {f"tree_{name}": array[:size] for (name, array), size in zip(arrays.items(), sizes, strict=True)}
+        view = (array[: self.head[counter]] for array, counter in zip(self.view, _COUNTERS, strict=False))
+        facts = (array[: self.head[USED_NODES]] for array in self.facts[:-1])
+        names = (*TreeView._fields[:-1], *NodeFacts._fields)
+        return {f"tree_{name}": array for name, array in zip(names, (*view, *facts, self.head), strict=True)}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        saved = {name: arrays[f"tree_{name}"] for name in TreeView._fields if name != "sides"}
-        self.view = TreeView(**saved, sides=saved["entries"].view(np.float32))
-        self.facts = NodeFacts(*(arrays[f"tree_{name}"] for name in NodeFacts._fields))
+        view = [arrays[f"tree_{name}"] for name in TreeView._fields[:-1]]
+        self._set(view, (arrays[f"tree_{name}"] for name in NodeFacts._fields[:-1]), arrays["tree_head"])
 
 
 @kernel

@@ -6,6 +6,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.ap_tree import layout
+from nearcast.indexes.ap_tree.change import push_children
 from nearcast.indexes.ap_tree.layout import Tree
 
 
@@ -18,74 +19,51 @@ def is_loose(tree: Tree) -> bool:
 
 def packed(tree: Tree) -> Tree:
     """The same tree without its dead parts. Leaves keep their room."""
-    made = Tree()
-    nodes, cuts, cells, edges, entries = (tree.head[: layout.DEAD] - tree.head[layout.DEAD :]).tolist()
-    made.reserve(nodes, cuts, cells, edges, entries)
-    order = np.empty(nodes, np.int32)
-    _copy(tree.view, made.view, made.head, order)
-    old, new = tree.facts, made.facts
-    for name in ("built", "limits", "flags", "ratios", "regions"):
-        getattr(new, name)[:nodes] = getattr(old, name)[order]
+    made, live = Tree(), tree.head[: layout.DEAD] - tree.head[layout.DEAD :]
+    made.reserve(*live.tolist())
+    made.head[: layout.DEAD] = live
+    order = np.empty(live[layout.USED_NODES], np.int32)
+    _copy(tree.view, made.view, order)
+    for old, new in zip(tree.facts[:-1], made.facts[:-1], strict=True):
+        new[: len(order)] = old[order]
     return made
 
 
 @kernel
-def _copy(old, new, head, order):
-    """Fill the empty tree `new`, and `order`: the old number of each new node."""
+def _copy(old, new, order):
+    """Fill the empty tree `new`, and `order`: the old number of each new node. Children are numbered in order."""
     order[0] = layout.ROOT
-    end = 1
+    end, entry, cut, cell, edge = 1, 0, 0, 0, 0
     for node in range(len(order)):
         line = new.nodes[node]
         line[:] = old.nodes[order[node]]
-        if line[layout.KIND] == layout.LEAF:
-            _copy_entries(old, new, head, line)
-        elif line[layout.KIND] == layout.K_NODE:
-            end = _copy_cuts(old, new, head, order, line, end)
-        else:
-            end = _copy_cells(old, new, head, order, line, end)
+        first, count, child = np.int64(line[layout.FIRST]), np.int64(line[layout.COUNT]), end
+        if line[layout.KIND] != layout.LEAF:
+            end = push_children(old, order[node], order, end)
         if line[layout.DUMMY] != layout.NONE:
-            order[end] = line[layout.DUMMY]
-            line[layout.DUMMY] = end
-            end += 1
-    head[layout.USED_NODES] = len(order)
+            line[layout.DUMMY] = end - 1
+        if line[layout.KIND] == layout.LEAF:
+            _copy_run(old.entries, first, count, new.entries, entry)
+            line[layout.FIRST] = entry
+            entry += line[layout.ROOM]
+        elif line[layout.KIND] == layout.K_NODE:
+            _copy_run(old.lows, first, count, new.lows, cut)
+            _copy_run(old.kids, first, count, new.kids, cut)
+            for k in range(count):
+                new.kids[cut + k, layout.CHILD] = 2 * (child + k) + (old.kids[first + k, layout.CHILD] & 1)
+            line[layout.FIRST] = cut
+            cut += line[layout.ROOM]
+        else:
+            for k in range(line[layout.ACROSS] * line[layout.DOWN]):
+                new.cells[cell + k] = layout.NONE if old.cells[first + k] == layout.NONE else child
+                child += old.cells[first + k] != layout.NONE
+            n_edges = line[layout.ACROSS] + line[layout.DOWN] - 2
+            _copy_run(old.edges, line[layout.EDGES], n_edges, new.edges, edge)
+            line[layout.FIRST], line[layout.EDGES] = cell, edge
+            cell, edge = cell + line[layout.ACROSS] * line[layout.DOWN], edge + n_edges
 
 
 @kernel
-def _copy_entries(old, new, head, line):
-    target = head[layout.USED_ENTRIES]
-    for k in range(line[layout.COUNT]):
-        new.entries[target + k] = old.entries[line[layout.FIRST] + k]
-    line[layout.FIRST] = target
-    head[layout.USED_ENTRIES] += line[layout.ROOM]
-
-
-@kernel
-def _copy_cuts(old, new, head, order, line, end):
-    target = head[layout.USED_CUTS]
-    for k in range(line[layout.COUNT]):
-        source = line[layout.FIRST] + k
-        new.lows[target + k], new.kids[target + k, layout.HIGH] = old.lows[source], old.kids[source, layout.HIGH]
-        order[end] = old.kids[source, layout.CHILD] >> 1
-        new.kids[target + k, layout.CHILD] = 2 * end + (old.kids[source, layout.CHILD] & 1)
-        end += 1
-    line[layout.FIRST] = target
-    head[layout.USED_CUTS] += line[layout.ROOM]
-    return end
-
-
-@kernel
-def _copy_cells(old, new, head, order, line, end):
-    target, edge = head[layout.USED_CELLS], head[layout.USED_EDGES]
-    for k in range(line[layout.ACROSS] * line[layout.DOWN]):
-        child = old.cells[line[layout.FIRST] + k]
-        new.cells[target + k] = layout.NONE if child == layout.NONE else end
-        if child != layout.NONE:
-            order[end] = child
-            end += 1
-    n_edges = line[layout.ACROSS] + line[layout.DOWN] - 2
-    for k in range(n_edges):
-        new.edges[edge + k] = old.edges[line[layout.EDGES] + k]
-    line[layout.FIRST], line[layout.EDGES] = target, edge
-    head[layout.USED_CELLS] += line[layout.ACROSS] * line[layout.DOWN]
-    head[layout.USED_EDGES] += n_edges
-    return end
+def _copy_run(source, first, count, target, at):
+    for k in range(count):
+        target[at + k] = source[first + k]

@@ -10,12 +10,11 @@ from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.indexes.ap_tree import layout
 from nearcast.indexes.ap_tree.build import Builder
-from nearcast.indexes.ap_tree.change import emptied, insert_items, remove_items
+from nearcast.indexes.ap_tree.change import drifted, emptied, insert_items, remove_items
+from nearcast.indexes.ap_tree.cuts import Ranks
 from nearcast.indexes.ap_tree.division import Divider, Settings
-from nearcast.indexes.ap_tree.drift import drifted
 from nearcast.indexes.ap_tree.layout import ROOT, Tree
 from nearcast.indexes.ap_tree.pack import is_loose, packed
-from nearcast.indexes.ap_tree.ranks import Ranks
 from nearcast.indexes.ap_tree.route import OUT_TOO_SHORT, TREE_TOO_FULL, Limits
 from nearcast.matching.store import RowStore
 from nearcast.structures.expected_messages import ExpectedMessages, SampledStructure
@@ -51,8 +50,7 @@ class ApTreeStore(SampledStructure):
         self.build(np.zeros(0, np.int32))
 
     def build(self, rows: np.ndarray) -> None:
-        self.ranks = Ranks()
-        self.ranks.start(self._store.frequencies)
+        self.ranks = Ranks(self._store.frequencies)
         self.tree = Tree()
         self.tree.reserve(nodes=1)
         facts = self.tree.facts

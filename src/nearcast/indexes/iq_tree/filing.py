@@ -1,4 +1,7 @@
-"""Puts entries into the lists of cells and takes them out. A hash table maps (node, term) to a list."""
+"""Puts entries into the lists of cells and takes them out.
+
+The tree's table maps (node, term) to the number of a list. Numbers of dropped lists are used again.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import ABSENT, IntMap, find, find_slot, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.iq_tree.cover import cell_of
-from nearcast.structures.arena import larger_room
+from nearcast.structures.arena import add_to_parents, free_number, larger_room, take_number
+from nearcast.structures.boxes import outward
 from nearcast.structures.node_table import term_key
 from nearcast.structures.quadtree import lists as arena
 from nearcast.structures.quadtree.nodes import (
@@ -26,17 +29,8 @@ from nearcast.structures.quadtree.nodes import (
 )
 from nearcast.structures.quadtree.pivots import has_slots
 from nearcast.structures.quadtree.quadtrees import BY_ROW
-from nearcast.structures.quadtree.room import with_entries
 
-LISTS, LISTS_FREE = 0, 1  # places in FiledArrays.head
-
-
-class FiledArrays(NamedTuple):
-    """The tree, whose table maps (node, term) to the number of a list. Numbers of dropped lists are used again."""
-
-    quad: QuadtreeArrays
-    free: np.ndarray  # int32[n]  numbers of dropped lists
-    head: np.ndarray  # int64[2]  list numbers ever used, list numbers free
+LISTS, LISTS_FREE = 0, 1  # places in the head of lists: numbers ever used, numbers free
 
 
 class Entries(NamedTuple):
@@ -66,55 +60,38 @@ def reach_nodes(nodes, cells, done, out):
     return len(cells)
 
 
-def file_all(nodes: NodeArrays, entries: Entries) -> FiledArrays:
-    """A tree with these entries, over nodes without lists."""
+def file_all(nodes: NodeArrays, entries: Entries) -> QuadtreeArrays:
+    """A tree with these entries, over nodes without lists. Lists are numbered from 0 on."""
     keys = entries.nodes.astype(np.int64) << 32 | entries.terms[entries.items]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    firsts = np.flatnonzero(np.concatenate([np.ones(min(1, len(keys)), bool), keys[1:] != keys[:-1]]))
+    firsts = np.flatnonzero(np.diff(keys, prepend=-1))
     counts = np.diff(np.append(firsts, len(keys)))
-    lists, table = arena.empty_lists(counts, counts), IntMap()
-    _write(lists, entries, order)
+    items, table = entries.items[order], IntMap()
+    rows = entries.rows[items]
+    lists = arena.filled_lists(counts, rows, entries.others[items], outward(entries.boxes[rows]))
     table.put(keys[firsts], np.arange(len(firsts), dtype=np.int32))
     nodes.entries[:] = np.bincount(entries.nodes, minlength=len(nodes.entries))
-    _sum_up(nodes)
-    quad = QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
-    return FiledArrays(quad, np.zeros(0, np.int32), np.array([len(firsts), 0], np.int64))
+    add_to_parents(nodes.entries, nodes.parents, int(nodes.head[USED]))
+    return QuadtreeArrays(nodes, lists, table.arrays, np.array([table.size], np.int64))
 
 
 @kernel
-def _write(lists, entries, order):
-    for k in range(len(order)):
-        i = entries.items[order[k]]
-        arena.write_entry(lists, k, entries.rows[i], entries.others[i], entries.boxes[entries.rows[i]])
-
-
-@kernel
-def _sum_up(nodes):
-    """Add the entries of children to their parents. Children have higher numbers until the first is dropped."""
-    for node in range(nodes.head[USED] - 1, 0, -1):
-        nodes.entries[nodes.parents[node]] += nodes.entries[node]
-
-
-@kernel
-def file_some(filed, entries, done):
+def file_some(quad, free, head, entries, done):
     """File entries from `done` on until room runs out; return the number done and the space that the next one takes."""
-    nodes, lists, table, size = filed.quad
-    free, head = filed.free, filed.head
+    nodes, lists, table, size = quad.nodes, quad.lists, quad.table, quad.size
     for k in range(done, len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
         row, key = entries.rows[i], term_key(node, entries.terms[i])
         slot = find_slot(table, key)
         which = np.int64(table.values[slot])
         is_new = which == ABSENT
-        if is_new:
-            which = _next_number(free, head)
         space = np.int64(larger_room(1) if is_new else arena.space_for_one(lists, which))
-        has_room = arena.has_space(lists, space) and which < len(lists.counts)
-        if not has_room or (is_new and not has_slots(table, size, 1)):
+        has_number = head[LISTS_FREE] > 0 or head[LISTS] < len(lists.counts)
+        if not arena.has_space(lists, space) or (is_new and not (has_number and has_slots(table, size, 1))):
             return k, space
         if is_new:
-            _take_number(head)
+            which = take_number(head, LISTS, LISTS_FREE, free)
             table.keys[slot], table.values[slot] = key, which
             size[0] += 1
         at = arena.open_gap(lists, which, arena.place_of(lists, which, BY_ROW, row))
@@ -124,37 +101,9 @@ def file_some(filed, entries, done):
 
 
 @kernel
-def _next_number(free, head):
-    """The number of the next new list."""
-    return np.int64(free[head[LISTS_FREE] - 1]) if head[LISTS_FREE] > 0 else head[LISTS]
-
-
-@kernel
-def _take_number(head):
-    if head[LISTS_FREE] > 0:
-        head[LISTS_FREE] -= 1
-    else:
-        head[LISTS] += 1
-
-
-def with_room_for_list(filed: FiledArrays, space: int) -> FiledArrays:
-    """The tree with `space` at the arena's end and room for one more list."""
-    quad = with_entries(filed.quad, space, 1)
-    lists = arena.with_lists(quad.lists, int(filed.head[LISTS]) + 1)
-    return filed._replace(quad=quad._replace(lists=lists))
-
-
-def without_entries(filed: FiledArrays, entries: Entries) -> FiledArrays:
-    """The tree without these entries, all of which it has."""
-    filed = filed._replace(free=grown(filed.free, int(filed.head[LISTS])))
-    _take_out(filed, entries)
-    return filed
-
-
-@kernel
-def _take_out(filed, entries):
+def take_out(quad, free, head, entries):
     """Remove entries, then lists that are empty, then groups of four nodes that have nothing at or below them."""
-    nodes, lists, table, size = filed.quad
+    nodes, lists, table, size = quad.nodes, quad.lists, quad.table, quad.size
     for k in range(len(entries.nodes)):
         i, node = entries.items[k], entries.nodes[k]
         key = term_key(node, entries.terms[i])
@@ -163,8 +112,7 @@ def _take_out(filed, entries):
         if lists.counts[which] == 0:
             arena.drop_list(lists, which)
             size[0] -= remove_one(table, key)
-            filed.free[filed.head[LISTS_FREE]] = which
-            filed.head[LISTS_FREE] += 1
+            free_number(head, LISTS_FREE, free, which)
         add_to_ancestors(nodes.entries, nodes.parents, node, -1)
         _drop_empty(nodes, node)
 

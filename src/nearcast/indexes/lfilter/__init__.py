@@ -19,22 +19,36 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.growable import grown
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.indexes.lfilter.choice import BY_TRIE, CHEAPEST, STRATEGIES
+from nearcast.indexes.lfilter.choice import BY_TRIE, CHEAPEST, STRATEGIES, UNDECIDED
+from nearcast.indexes.lfilter.costs import NODE, ROW, TOKEN
 from nearcast.indexes.lfilter.loads import Loads
 from nearcast.indexes.lfilter.prune import LFilterView, lfilter_view
-from nearcast.indexes.lfilter.quadtree import QuadtreeInTrieOrder
-from nearcast.indexes.lfilter.search import Scratch, search, search_by_trie
+from nearcast.indexes.lfilter.search import Scratch, search_all, search_by_trie
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.quadtree.tree import QuadOptions
-from nearcast.structures.scratch import ScratchPool
-from nearcast.structures.trie.trie import Trie
+from nearcast.structures.quadtree.quadtrees import PivotalQuadtree, QuadOptions
+from nearcast.structures.scratch import ZeroedPool
+from nearcast.structures.trie.trie import Trie, rarest_terms
 
 _CHOICES = (*STRATEGIES, "cost")
+
+
+class QuadtreeInTrieOrder(PivotalQuadtree):
+    """A quadtree whose entries hold the term that leads from the trie's root to their row.
+
+    A list is thus sorted by the ranks of these terms. The entries that belong to a child of the trie's root are found
+    by their terms in a few cache lines; finding them by the rows' numbers would take a cache miss each.
+    """
+
+    def __init__(self, store: RowStore, space: Space, options: QuadOptions, trie: Trie) -> None:
+        super().__init__(store, space, options)
+        self._trie = trie
+
+    def entry_terms(self, rows: np.ndarray) -> np.ndarray:
+        return rarest_terms(self._store, self._trie.ranks, rows)
 
 
 class LFilter(Method):
@@ -66,7 +80,7 @@ class LFilter(Method):
         self.quadtree = QuadtreeInTrieOrder(store, space, QuadOptions(tau_num=tau_num, copies=copies), self.trie)
         self._loads = Loads()
         self._cached_view: tuple[tuple[Any, ...], LFilterView] | None = None
-        self._scratch = ScratchPool(lambda: Scratch(np.zeros(0, np.uint8), np.zeros(0, np.int32)))
+        self._scratch = ZeroedPool(Scratch, np.uint8, np.int32)
         self.choices = np.zeros((len(STRATEGIES), 3))  # by strategy: messages, expected and spent nanoseconds
         self._counting = threading.Lock()
 
@@ -99,16 +113,20 @@ class LFilter(Method):
         self._loads.note(len(rows), self.store, self.trie, self.quadtree.arrays)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        model, view = self._loads.model, self._view()
-        with self._scratch.borrow(self._fit) as scratch:
-            answer = search_by_trie(view.trie, messages, model, scratch.positions, self._strategy)
-            if answer is None:
-                hits, work, tally = search(view, messages, model, scratch, self._strategy)
-                self._count(slice(None), tally)
-                return hits, work
-        work = answer[1]
-        self._count(BY_TRIE, (messages.size, work.expected_ns, work.spent_ns))
-        return answer
+        model, view, strategy = self._loads.model, self._view(), self._strategy
+        starts, tally = np.zeros(messages.size + 1, np.int64), np.zeros(self.choices.shape)
+        with self._scratch.sized(self.store.n_terms, len(self.trie.ranks)) as scratch:
+            positions = scratch.positions
+            rows, nodes, read, expected = search_by_trie(view.trie, messages, model, positions, strategy, starts)
+            if expected == UNDECIDED:
+                rows, nodes, read = search_all(view, messages, model, scratch, strategy, starts, tally)
+                _, expected, spent = tally.sum(axis=0)
+            else:
+                spent = TOKEN * len(messages.terms) + NODE * nodes + ROW * read
+                tally[BY_TRIE] = messages.size, expected, spent
+        with self._counting:
+            self.choices += tally
+        return Hits(rows, starts), Work(nodes, read, len(rows), int(expected), int(spent))
 
     def _view(self) -> LFilterView:
         """The arrays that a search reads, collected again only where arrays were replaced: 30 us with a cold cache."""
@@ -117,14 +135,6 @@ class LFilter(Method):
         if cached is None or not all(map(is_, cached[0], sources)):
             cached = self._cached_view = sources, lfilter_view(*sources)
         return cached[1]
-
-    def _count(self, strategies: int | slice, tally: np.ndarray | tuple[int, int, int]) -> None:
-        with self._counting:
-            self.choices[strategies] += tally
-
-    def _fit(self, scratch: Scratch) -> Scratch:
-        n_terms, n_ranks = self.store.n_terms, len(self.trie.ranks)
-        return Scratch(grown(scratch.marks, n_terms, fill=0), grown(scratch.positions, n_ranks, fill=0))
 
     @property
     def nbytes(self) -> int:

@@ -4,10 +4,9 @@ BY_TRIE    the trie filters, and only the places of rows in its lists are tested
 BY_CELLS   the quadtree filters, and the lists of its nodes are verified directly;
 BY_LISTS   the quadtree filters, and its lists are cut by walking down the trie.
 
-BY_TRIE is taken early, before the quadtree is read, if its expected cost is small compared with the quadtree's cost of
-a point at an average place: estimating more precisely would cost more than it saves (6 us of a walk of 16). Otherwise
-a range decides for or against BY_TRIE before anything is filtered, by the expected number of the quadtree's entries;
-the lists that the quadtree's filter finds decide between the other two. For a point these lists decide among all three.
+BY_TRIE is taken early if it costs little compared with a point of the quadtree: estimating more precisely would cost
+more than it saves. Otherwise a range decides about BY_TRIE by the expected number of the quadtree's entries, and the
+lists that the quadtree's filter finds decide between the other two. For a point these lists decide among all three.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from nearcast.indexes.lfilter.costs import (
     cost_by_trie,
     cost_of_entries,
     cost_of_lists,
+    estimate_lists,
     prefetch_loads,
 )
-from nearcast.indexes.lfilter.estimate import estimate_lists
 from nearcast.indexes.lfilter.loads import LENGTHS
 
 UNDECIDED = -1.0

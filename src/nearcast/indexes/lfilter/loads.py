@@ -1,9 +1,8 @@
 """The load of each term: what it is expected to cost in a walk of the trie, for messages of a few lengths.
 
-A walk reaches a node when the terms on its path are in the message and its box overlaps. Given the first term, the
-others are assumed to occur independently, each in proportion to its share of all terms; a box overlaps in proportion to
-its share of the space. One pass from the last nodes to the root computes the cost below every node. The table keeps it
-for the root's children, and a message adds up the loads of its terms.
+A node is reached when the terms on its path are in the message and its box overlaps. Given the first term, the others
+are assumed to occur independently, by their shares of all terms; a box overlaps by its share of the space. One pass
+from the last nodes to the root computes the cost below every node; the table keeps it for the root's children.
 """
 
 from __future__ import annotations
@@ -15,9 +14,8 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
 from nearcast.indexes.lfilter.costs import CHILD, NODE, ROW
-from nearcast.indexes.lfilter.estimate import lists_of_average_point
 from nearcast.matching.store import RowStore
-from nearcast.structures.quadtree.nodes import QuadtreeArrays
+from nearcast.structures.quadtree.nodes import GONE, USED, QuadtreeArrays
 from nearcast.structures.trie.layout import FIRST_CHILD, N_CHILDREN, N_ROWS, ROOT
 from nearcast.structures.trie.trie import Trie
 
@@ -73,7 +71,7 @@ class Loads:
         for k, length in enumerate(LENGTHS):
             chances = (-np.expm1(-length * shares)).astype(np.float32)
             marked[k] = _add_up(trie.arrays, order, chances, length, prices, by_rank[:, k])
-        self.model = Model(by_rank[trie.ranks], marked, lists_of_average_point(quad))
+        self.model = Model(by_rank[trie.ranks], marked, _lists_of_average_point(quad))
         self._due = int(trie.arrays.below[ROOT]) // 4
 
     def state(self) -> dict[str, np.ndarray]:
@@ -88,6 +86,13 @@ class Loads:
         usual = arrays["loads_usual"]
         self.model = Model(arrays["loads"], arrays["loads_marked"], (float(usual[0]), float(usual[1])))
         self._due = int(arrays["loads_due"][0])
+
+
+def _lists_of_average_point(quad: QuadtreeArrays) -> tuple[float, float]:
+    """The number of lists and entries that a point reads, on average over the space."""
+    levels = quad.nodes.levels[: quad.nodes.head[USED]]
+    shares, counts = np.where(levels == GONE, 0.0, 0.25**levels), quad.lists.counts[: len(levels)]
+    return float(shares[counts > 0].sum()), float((shares * counts).sum())
 
 
 @kernel

@@ -1,12 +1,9 @@
 """Walks down the trie with lists of the quadtree: a node is entered with the parts of the lists in its range.
 
-All lists are in the order of the rows' numbers, and so are the ranges of siblings. The part of a list that belongs to a
-node is found by binary search from where its sibling's part ended: below the root by the terms in the entries, which
-lie together in memory; further down, where parts are short, by the numbers of the rows. At each node the cheaper of two
-steps follows: verify all remaining entries at once, place and terms, or go further down. All terms of rows that end at
-a node are in the message, so only their places are tested.
-
-Nearly all the time is cache misses, so memory is prefetched before it is read.
+Lists and siblings are in the order of the rows' numbers, so a node's part of a list is found by binary search from
+where its sibling's part ended: below the root by the terms in the entries, which lie together in memory; further down,
+where parts are short, by the numbers of the rows. At each node the cheaper of two steps follows: verify all remaining
+entries at once, place and terms, or go further down. Nearly all the time is cache misses, so memory is prefetched.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.indexes.lfilter.choice import (
     BY_CELLS,
     BY_TRIE,
-    STRATEGIES,
     UNDECIDED,
     choose,
     choose_early,
@@ -23,12 +22,11 @@ from nearcast.indexes.lfilter.choice import (
     is_range,
 )
 from nearcast.indexes.lfilter.costs import CELL, NODE, ROW, TOKEN, chance_of_term, cost_of_entries, cost_of_parts
-from nearcast.indexes.lfilter.loads import LENGTHS, Model
-from nearcast.indexes.lfilter.prune import LFilterView, Pruned, prune
+from nearcast.indexes.lfilter.loads import LENGTHS
+from nearcast.indexes.lfilter.prune import Pruned, prune
 from nearcast.matching.predicate import mark_terms
-from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.quadtree.search import scan_nodes, visited_nodes
-from nearcast.structures.trie.probe import BY_COST, TrieView
+from nearcast.structures.trie.probe import BY_COST
 from nearcast.structures.trie.search import (
     FOUND,
     NODES,
@@ -58,30 +56,12 @@ class _Plan(NamedTuple):
     costs: np.ndarray  # float64[n]
 
 
-def search_by_trie(
-    trie: TrieView, messages: MessageBatch, model: Model, positions: np.ndarray, strategy: int
-) -> tuple[Hits, Work] | None:
-    """The rows that hold and the work, if all messages take the trie early; else None."""
-    starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, read, expected = _search_by_trie(trie, messages, model, positions, strategy, starts)
-    if expected == UNDECIDED:
-        return None
-    spent = TOKEN * len(messages.terms) + NODE * nodes + ROW * read
-    return Hits(rows, starts), Work(nodes, read, len(rows), int(expected), int(spent))
-
-
-def search(
-    view: LFilterView, messages: MessageBatch, model: Model, scratch: Scratch, strategy: int
-) -> tuple[Hits, Work, np.ndarray]:
-    """The rows that hold; the work; and a tally, float64[3,3]: messages, expected and spent ns by strategy."""
-    starts, tally = np.zeros(messages.size + 1, np.int64), np.zeros((len(STRATEGIES), 3))
-    rows, nodes, read = search_all(view, messages, model, scratch, strategy, starts, tally)
-    expected, spent = int(tally[:, _EXPECTED].sum()), int(tally[:, _SPENT].sum())
-    return Hits(rows, starts), Work(nodes, read, len(rows), expected, spent), tally
-
-
 @kernel
-def _search_by_trie(trie, messages, model, positions, strategy, starts):
+def search_by_trie(trie, messages, model, positions, strategy, starts):
+    """Fill starts; return the rows that hold, the nodes reached, the rows read and the expected cost.
+
+    Nothing is searched if the expected cost is UNDECIDED: not all messages take the trie early.
+    """
     expected = cost_if_all_by_trie(model, messages.terms, messages.term_starts, strategy)
     if expected == UNDECIDED:
         return np.empty(0, np.int32), 0, 0, expected
@@ -93,7 +73,8 @@ def _search_by_trie(trie, messages, model, positions, strategy, starts):
 def search_all(view, messages, model, scratch, strategy, starts, tally):
     """Fill starts and tally; return the rows that hold, the number of nodes reached and the number of entries read.
 
-    Tuples are taken apart before the loop: passing their parts for each message takes longer than a choice.
+    The tally, float64[3,3], counts messages, expected and spent nanoseconds by strategy. Tuples are taken apart before
+    the loop: passing their parts for each message takes longer than a choice.
     """
     plan = _Plan(np.empty(len(starts) - 1, np.uint8), np.empty(len(starts) - 1))
     strategies, costs = plan.strategies, plan.costs

@@ -17,7 +17,8 @@ from __future__ import annotations
 from nearcast.indexes.trie_qd.search import LongSets, search
 from nearcast.indexes.trie_qd.sets import SetQuads
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.quadtree.method import QuadtreeMethod
+from nearcast.structures.quadtree.quadtrees import QuadtreeMethod
+from nearcast.structures.structure_method import run_kernel
 from nearcast.structures.trie.probe import trie_view
 
 
@@ -32,5 +33,5 @@ class TrieQd(QuadtreeMethod):
         sets, trie = self.structure, self.structure.trie
         view = trie_view(trie.arrays, trie.ranks, self.store.arrays.boxes)
         long_sets = LongSets(sets.arrays, trie.homes, sets.roots, self.store.arrays)
-        with sets.borrow_scratch() as scratch:
-            return search(view, long_sets, messages, scratch)
+        with sets.scratch.sized(len(trie.ranks), self.store.n_terms) as scratch:
+            return run_kernel(search, messages, view, long_sets, messages, scratch)

@@ -14,12 +14,11 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.matching.predicate import mark_terms, row_holds
 from nearcast.matching.store import RowArrays
-from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.boxes import overlaps, surely_overlaps
 from nearcast.structures.quadtree.cells import span_of
 from nearcast.structures.quadtree.list_scan import add_nodes_below, keep_reported
 from nearcast.structures.quadtree.nodes import NONE, QuadtreeArrays, cell_of_node
-from nearcast.structures.trie.probe import BY_COST, TrieView
+from nearcast.structures.trie.probe import BY_COST
 from nearcast.structures.trie.search import (
     FOUND,
     NODES,
@@ -48,15 +47,9 @@ class Scratch(NamedTuple):
     marks: np.ndarray  # uint8[n_terms]
 
 
-def search(view: TrieView, long_sets: LongSets, messages: MessageBatch, scratch: Scratch) -> tuple[Hits, Work]:
-    """The rows that hold on each message; the work: nodes of trie and quadtrees reached, rows and entries read."""
-    starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, read = _search(view, long_sets, messages, scratch, starts)
-    return Hits(rows, starts), Work(nodes, read, len(rows))
-
-
 @kernel
-def _search(view, long_sets, messages, scratch, starts):
+def search(view, long_sets, messages, scratch, starts):
+    """Fill starts; return the rows that hold, the nodes of both structures reached, and the rows and entries read."""
     quad, marks = long_sets.quad, scratch.marks
     walk, found = new_walk(BY_COST, scratch.positions), np.empty(64, np.int32)
     work = walk.work

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,13 +15,10 @@ from nearcast.matching.store import RowStore
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.list_scan import add_nodes_below
 from nearcast.structures.quadtree.quadtrees import QuadOptions, Quadtrees
-from nearcast.structures.quadtree.room import with_roots
-from nearcast.structures.scratch import ScratchPool
-from nearcast.structures.term_order import rarest_two
+from nearcast.structures.scratch import ZeroedPool
 from nearcast.structures.trie.build import RowSets
 from nearcast.structures.trie.layout import FIRST_ROW, N_ROWS, NONE, ROOT, child_of
-from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets
-from nearcast.structures.trie.trie import Trie
+from nearcast.structures.trie.trie import Trie, rank_sets
 
 _LAST = (1 << FINEST) - 1  # the last column and line
 _GAP = 1 << 20  # between the numbers of rows in the trie, which no search reads here
@@ -38,7 +34,7 @@ class StandInTrie(Trie):
     def extend(self) -> None:
         """Add rows and terms that are new in the store: rows of no long set, and terms rarer than all before."""
         self.homes = grown(self.homes, self._store.high, fill=NONE)
-        self.ranks = extended_ranks(self.ranks, self._store.n_terms)
+        self.rank_new_terms()
 
     def _sets(self, rows: np.ndarray) -> RowSets:
         sets = super()._sets(rows)
@@ -69,24 +65,19 @@ def _sets_of(trie, homes, ranks, starts, out):
 
 
 class SetQuads(Quadtrees):
-    """The trie, and a quadtree for each set of `tau_num` rows or more.
+    """The trie, and a quadtree for each set of `tau_num` rows or more. No search reads the terms of their entries.
 
     A set with fewer than half as many rows moves back to the trie (half, so that a row that comes and goes does not
     move its set each time). Its number and root are used again.
     """
 
+    saved: ClassVar = {name: name for name in ("members", "stand_ins", "roots")}
+
     def __init__(self, store: RowStore, space: Space, options: QuadOptions) -> None:
         super().__init__(store, space, options, 0)
         self.trie = StandInTrie(store, _GAP)
+        self.scratch = ZeroedPool(Scratch, np.int32, np.uint8)
         self._number_sets(np.zeros(0, np.int64), np.zeros(0, np.int32))
-        self._scratch = ScratchPool(lambda: Scratch(np.zeros(0, np.int32), np.zeros(0, np.uint8)))
-
-    def borrow_scratch(self) -> AbstractContextManager[Scratch]:
-        return self._scratch.borrow(self._fit)
-
-    def _fit(self, scratch: Scratch) -> Scratch:
-        n_ranks, n_terms = len(self.trie.ranks), self._store.n_terms
-        return Scratch(grown(scratch.positions, n_ranks, fill=0), grown(scratch.marks, n_terms, fill=0))
 
     def _number_sets(self, counts: np.ndarray, stand_ins: np.ndarray) -> None:
         """Number long sets with these counts of rows, whose roots are the first nodes."""
@@ -106,7 +97,7 @@ class SetQuads(Quadtrees):
         members, leaves = rows[is_long][order], leaves[is_long][order]
         counts = np.diff(np.append(np.flatnonzero(np.diff(leaves, prepend=NONE)), len(leaves)))
         starts = starts_of(counts)
-        self._build(members, starts, self._entry_terms(members))
+        self._build(members, starts, self.entry_terms(members))
         self._number_sets(counts, members[starts[:-1]])
         trie.homes[members] = np.repeat(self.roots, counts)
         if len(members):
@@ -128,7 +119,7 @@ class SetQuads(Quadtrees):
         sets = self.trie.homes[rows]
         self.trie.remove(rows[sets == NONE])
         removed, sets = rows[sets != NONE], sets[sets != NONE]
-        self._remove(removed, self.roots[sets], self._columns)
+        self._remove(removed, self.roots[sets])
         np.subtract.at(self.members, sets, 1)
         is_short = 2 * self.members[sets] < self._options.tau_num
         for number in distinct(sets[~is_short & (self.stand_ins[sets] == removed)]).tolist():
@@ -140,7 +131,7 @@ class SetQuads(Quadtrees):
     def _insert_into_sets(self, rows: np.ndarray, sets: np.ndarray) -> None:
         self.trie.homes[rows] = sets
         np.add.at(self.members, sets, 1)
-        self._insert(rows, self.roots[sets], self._entry_terms(rows), self._columns)
+        self._insert(rows, self.roots[sets], self.entry_terms(rows))
 
     def _move_to_quadtree(self, rows: np.ndarray) -> None:
         """Move all rows of a set from the trie to a quadtree, and make the first of them the stand-in."""
@@ -154,8 +145,7 @@ class SetQuads(Quadtrees):
     def _add_sets(self, n: int) -> None:
         """Add numbers and roots for n more sets."""
         first = len(self.members)
-        self.arrays, roots = with_roots(self.arrays, n)
-        self.roots = np.concatenate([self.roots, roots])
+        self.roots = np.concatenate([self.roots, self._add_roots(n)])
         self.members = np.concatenate([self.members, np.zeros(n, np.int32)])
         self.stand_ins = np.concatenate([self.stand_ins, np.full(n, NONE, np.int32)])
         self._free += range(first, first + n)
@@ -173,7 +163,7 @@ class SetQuads(Quadtrees):
         """Move the remaining rows of a set back to the trie."""
         rows = self._rows_of(number)
         self._replace_stand_in(number, NONE)
-        self._remove(rows, np.full(len(rows), self.roots[number]), self._columns)
+        self._remove(rows, np.full(len(rows), self.roots[number]))
         self.members[number] = 0
         self._free.append(number)
         self.trie.homes[rows] = NONE
@@ -186,17 +176,11 @@ class SetQuads(Quadtrees):
         spans = zip(lists.offsets[nodes[:n]].tolist(), lists.counts[nodes[:n]].tolist(), strict=True)
         return distinct(np.concatenate([lists.rows[first : first + count] for first, count in spans]))
 
-    def _entry_terms(self, rows: np.ndarray) -> np.ndarray:
-        """The terms in the entries. No search reads them: a message that reaches a set has all its terms."""
-        return rarest_two(self._store, rows)[0]
-
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        sets = {"homes": self.trie.homes, "members": self.members, "stand_ins": self.stand_ins, "roots": self.roots}
-        return super().state()[0] | self.trie.state()[0] | sets, {}
+        return super().state()[0] | self.trie.state()[0] | {"homes": self.trie.homes}, {}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         super().restore(arrays, header)
         self.trie.restore(arrays, header)
-        self.trie.homes, self.members = arrays["homes"], arrays["members"]
-        self.stand_ins, self.roots = arrays["stand_ins"], arrays["roots"]
+        self.trie.homes = arrays["homes"]
         self._free = np.flatnonzero(self.members == 0).tolist()

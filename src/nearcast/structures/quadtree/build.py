@@ -1,8 +1,7 @@
 """Builds quadtrees over many rows at once, level by level.
 
 A level holds the entries of its nodes one node behind the other, each node's in the order of numbers. One pass decides
-which nodes are split and counts the entries of each quarter; a second pass moves them. The order is kept, so no list
-needs sorting.
+which nodes are split and counts the entries of each quarter; a second pass moves them in order, so no list is sorted.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.structures.quadtree.cells import FINEST, depths_of, in_quarter, row_spans
-from nearcast.structures.quadtree.lists import ListArrays, empty_lists, write_entry
-from nearcast.structures.quadtree.nodes import NONE, NodeArrays, root_nodes
+from nearcast.structures.arena import add_to_parents
+from nearcast.structures.boxes import outward
+from nearcast.structures.quadtree.cells import FINEST, depth_of, in_quarter, row_span
+from nearcast.structures.quadtree.lists import ListArrays, filled_lists
+from nearcast.structures.quadtree.nodes import NONE, TAU_NUM, NodeArrays, root_nodes
 
 
 class _Level(NamedTuple):
@@ -43,27 +44,18 @@ class _Target(NamedTuple):
     ends: np.ndarray  # int64[lists]  where the next item of each list goes
 
 
-class OwnItems(NamedTuple):
-    """The rows that stay in the lists of one level's nodes."""
+def build_trees(
+    roots: NodeArrays, starts: np.ndarray, rows: np.ndarray, boxes: np.ndarray, terms: np.ndarray
+) -> tuple[NodeArrays, ListArrays]:
+    """The nodes and lists of trees with these roots over rows with these boxes; `terms` go into the entries.
 
-    items: np.ndarray  # int32[...]  positions among the rows, node by node
-    counts: np.ndarray  # int64[n]  by node
-
-
-def build_nodes(
-    boxes: np.ndarray, starts: np.ndarray, bounds: np.ndarray, settings: tuple[int, int, int]
-) -> tuple[NodeArrays, list[OwnItems]]:
-    """The nodes of trees over these boxes, and what belongs in their lists, by level.
-
-    `starts` says where the boxes of each root start; settings are tau_num, the deepest level and copies.
+    `starts` says where the rows of each root start.
     """
-    tau_num, limit, copies = settings
+    tau_num, limit, copies = roots.head[TAU_NUM:].tolist()
     spans = _Spans(np.empty((len(boxes), 4), np.int32), np.empty(len(boxes), np.uint8))
-    row_spans(bounds, boxes, spans.spans)
-    depths_of(spans.spans, copies, limit, spans.depths)
-    n_roots, items = len(starts) - 1, np.arange(len(boxes), dtype=np.int32)
-    zeros, no_parents = np.zeros(n_roots, np.int32), np.full(n_roots, NONE, np.int32)
-    level: _Level | None = _Level(0, zeros, zeros, no_parents, items, starts)
+    _measure(roots.bounds, boxes, copies, limit, spans)
+    items = np.arange(len(boxes), dtype=np.int32)
+    level: _Level | None = _Level(0, roots.xs, roots.ys, roots.parents, items, starts)
     parts, own, first = [], [], 0
     while level is not None:
         part, own_items, level = _divide(level, spans, first, (tau_num, limit))
@@ -71,13 +63,29 @@ def build_nodes(
         own.append(own_items)
         first += len(part.levels)
     nodes = NodeArrays(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-    return nodes._replace(head=np.array([first, 0, *settings], np.int64), bounds=bounds), own
+    nodes = nodes._replace(head=np.array([first, 0, tau_num, limit, copies], np.int64), bounds=roots.bounds)
+    items = np.concatenate(own)
+    lists = filled_lists(nodes.entries, rows[items], terms[items], outward(boxes)[items])
+    add_to_parents(nodes.entries, nodes.parents, first)
+    add_to_parents(nodes.leaves, nodes.parents, first)
+    return nodes, lists
+
+
+@kernel
+def _measure(bounds, boxes, copies, limit, out):
+    for i in range(len(boxes)):
+        span = row_span(bounds, boxes[i])
+        out.spans[i, 0], out.spans[i, 1], out.spans[i, 2], out.spans[i, 3] = span
+        out.depths[i] = depth_of(span, copies, limit)
 
 
 def _divide(
     level: _Level, spans: _Spans, first: int, rule: tuple[int, int]
-) -> tuple[NodeArrays, OwnItems, _Level | None]:
-    """The nodes of a level, numbered from `first` on, the items of their lists, and the level below if there is one."""
+) -> tuple[NodeArrays, np.ndarray, _Level | None]:
+    """The nodes of a level, numbered from `first` on, the items of their lists, and the level below if there is one.
+
+    The nodes count their own entries and leaves only, without those below.
+    """
     n = len(level.xs)
     sizes = np.zeros((n, 5), np.int64)  # the node's own entries, then those of each quarter; the latter 0 in a leaf
     movable = np.zeros(n, np.int32)
@@ -87,20 +95,19 @@ def _divide(
     part.levels[:], part.xs[:], part.ys[:], part.parents[:] = level.level, level.xs, level.ys, level.parents
     split = np.flatnonzero(is_split)
     part.children[split] = first + n + 4 * np.arange(len(split))
-    part.movable[:] = np.where(is_split, 0, movable)
+    part.entries[:], part.leaves[:], part.movable[:] = sizes[:, 0], ~is_split, np.where(is_split, 0, movable)
     stuck = ~is_split & (movable >= rule[0])
     part.tries[stuck] = 2 * movable[stuck]
     own_starts, child_starts = starts_of(sizes[:, 0]), starts_of(sizes[split, 1:].ravel())
     own = _Target(np.empty(own_starts[-1], np.int32), own_starts[:-1].copy())
     below = _Target(np.empty(child_starts[-1], np.int32), child_starts[:-1].copy())
     _move(level, spans, is_split, own, below)
-    own_items = OwnItems(own.items, sizes[:, 0])
     if len(split) == 0:
-        return part, own_items, None
+        return part, own.items, None
     xs = (2 * level.xs[split, None] + np.array([0, 1, 0, 1], np.int32)).ravel()
     ys = (2 * level.ys[split, None] + np.array([0, 0, 1, 1], np.int32)).ravel()
     parents = np.repeat(first + split, 4).astype(np.int32)
-    return part, own_items, _Level(level.level + 1, xs, ys, parents, below.items, child_starts)
+    return part, own.items, _Level(level.level + 1, xs, ys, parents, below.items, child_starts)
 
 
 @kernel
@@ -155,33 +162,3 @@ def _move(level, spans, is_split, own, below):
                     below.ends[group + quarter] += 1
         if is_split[node]:
             group += 4
-
-
-def fill_lists(own: list[OwnItems], rows: np.ndarray, boxes: np.ndarray, terms: np.ndarray) -> ListArrays:
-    """The lists of all nodes, from the items that build_nodes returned."""
-    counts = np.concatenate([level.counts for level in own])
-    lists = empty_lists(counts, counts)
-    first = 0
-    for level in own:
-        _write(lists, first, level.items, rows, boxes, terms)
-        first += len(level.items)
-    return lists
-
-
-@kernel
-def _write(lists, first, items, rows, boxes, terms):
-    for k in range(len(items)):
-        write_entry(lists, first + k, rows[items[k]], terms[items[k]], boxes[items[k]])
-
-
-@kernel
-def sum_up(nodes, counts):
-    """Set the entries and leaves of each node. After a build, children have higher numbers than their parents."""
-    for node in range(len(counts) - 1, -1, -1):
-        nodes.entries[node] += counts[node]
-        if nodes.children[node] != NONE:
-            nodes.leaves[node] -= 1
-        parent = nodes.parents[node]
-        if parent != NONE:
-            nodes.entries[parent] += nodes.entries[node]
-            nodes.leaves[parent] += nodes.leaves[node]

@@ -60,24 +60,9 @@ def in_quarter(span, level, x, y, quarter):
     return in_cell(span, level + 1, 2 * x + (quarter & 1), 2 * y + (quarter >> 1))
 
 
-@kernel
-def row_spans(bounds, boxes, out):
-    for i in range(len(boxes)):
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = row_span(bounds, boxes[i])
-
-
-@kernel
-def depths_of(spans, copies, limit, out):
-    for i in range(len(spans)):
-        out[i] = depth_of(spans[i], copies, limit)
-
-
 def level_limit(depth: int, tau_area: float) -> int:
     """The deepest level of a tree, given that cells smaller than `tau_area` of the whole are not divided."""
-    level = 0
-    while level < depth and 0.25**level >= tau_area:
-        level += 1
-    return level
+    return sum(0.25**level >= tau_area for level in range(depth))
 
 
 def frame(boxes: np.ndarray, space: tuple[float, float, float, float]) -> np.ndarray:

@@ -45,6 +45,11 @@ def empty_lists(counts: np.ndarray, rooms: np.ndarray) -> ListArrays:
     )
 
 
+def filled_lists(counts: np.ndarray, rows: np.ndarray, pivots: np.ndarray, boxes: np.ndarray) -> ListArrays:
+    """Lists with these counts and entries, one list behind the other."""
+    return empty_lists(counts, counts)._replace(rows=rows, pivots=pivots, boxes=boxes)
+
+
 def with_arena(lists: ListArrays, needed: int) -> ListArrays:
     """The lists with room for `needed` more entries: packed if the arena is loose, else in a larger arena."""
     end = int(lists.head[END])

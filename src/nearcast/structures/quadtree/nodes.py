@@ -9,6 +9,7 @@ import numpy as np
 from nearcast.arrays.intmap import IntMapArrays
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.geo.loose_grid import position
+from nearcast.structures.arena import free_number
 from nearcast.structures.quadtree.cells import FINEST
 from nearcast.structures.quadtree.lists import ListArrays
 
@@ -58,20 +59,20 @@ class RowColumns(NamedTuple):
 
 def root_nodes(n: int, bounds: np.ndarray, settings: tuple[int, int, int]) -> NodeArrays:
     """n empty roots; settings are tau_num, the deepest level and copies."""
-    return NodeArrays(
-        np.full(n, NONE, np.int32),
-        np.full(n, NONE, np.int32),
-        np.zeros(n, np.int32),
-        np.zeros(n, np.int32),
-        np.zeros(n, np.int32),
-        np.ones(n, np.int32),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int32),
-        np.full(n, settings[0], np.int32),
-        np.zeros(n, np.int32),
-        np.array([n, 0, *settings], np.int64),
-        bounds,
-    )
+    values = dict.fromkeys(NodeArrays._fields[:-2], 0)
+    values |= {"children": NONE, "parents": NONE, "leaves": 1, "tries": settings[0]}
+    by_node = {name: np.full(n, value, np.int64 if name == "entries" else np.int32) for name, value in values.items()}
+    return NodeArrays(**by_node, head=np.array([n, 0, *settings], np.int64), bounds=bounds)
+
+
+def with_nodes(nodes: NodeArrays, n: int) -> NodeArrays:
+    """Nodes with room for n numbers in all. Those not used so far have the values of empty roots."""
+    size = len(nodes.children)
+    if n <= size:
+        return nodes
+    more = root_nodes(max(n, size + size // 2) - size, nodes.bounds, (int(nodes.head[TAU_NUM]), 0, 0))
+    by_node = (np.concatenate(pair) for pair in zip(nodes[:-2], more[:-2], strict=True))
+    return NodeArrays._make((*by_node, nodes.head, nodes.bounds))
 
 
 @kernel
@@ -111,8 +112,7 @@ def drop_children(nodes, node):
     first = nodes.children[node]
     for child in range(first, first + 4):
         nodes.levels[child] = GONE
-    nodes.free[nodes.head[N_FREE]] = first
-    nodes.head[N_FREE] += 1
+    free_number(nodes.head, N_FREE, nodes.free, first)
     nodes.children[node] = NONE
     nodes.tries[node] = nodes.head[TAU_NUM]
     add_to_ancestors(nodes.leaves, nodes.parents, node, -3)

@@ -1,11 +1,8 @@
 """Pivotal terms of nodes: each row has one, and every node knows those of the rows at or below it.
 
 One flat hash table maps (node, term) to 8 x (entries of the node's own list with that pivotal term) + (number of
-children that have the term). Four children make it a term of the node's cover set; any other value puts it in the
-non-cover set, and 0 removes it. An insertion goes up only as far as a set changes: a node that already has the term
-does not tell its parent.
-
-A term of a cover set is still counted in the children, for later removals, but no search looks it up there.
+children that have the term). A node covers a term that four children have. It is still counted in the children, for
+later removals, but no search looks it up there. A change goes up only as far as a set changes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """Search by pivotal terms: visits the nodes that overlap a message and share a pivotal term with it, then their lists.
 
 A term that a node lacks is in no node below it, so each node looks up only the terms that its parent has. Once a term
-of the message covers a node, only the place decides below it. Of 1,000 terms one of the first few covers, as a rule at
-the root.
-
-A point that meets few rows costs a chain of cache misses and little else. Memory is therefore prefetched before it is
-read, and the lists of several nodes are verified together.
+of the message covers a node, only the place decides below it. A point that meets few rows costs a chain of cache misses
+and little else: memory is prefetched before it is read, and the lists of several nodes are verified together.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import add_to_parents
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.layout import TrieArrays, empty_node, set_range, views_of, widen
 
@@ -22,14 +23,6 @@ class RowSets(NamedTuple):
     ranks: np.ndarray  # int32[...]
     starts: np.ndarray  # int64[n+1]
     boxes: np.ndarray  # float32[n,4]
-
-
-class _Nodes(NamedTuple):
-    """Nodes numbered from the root on, level by level, siblings by rank."""
-
-    parents: np.ndarray  # int32[n_nodes]
-    ranks: np.ndarray  # int32[n_nodes]
-    leaves: np.ndarray  # int32[n]  the node of each row's set
 
 
 def empty_trie(n_nodes: int, n_rows: int, n_numbered: int, gap: int) -> TrieArrays:
@@ -56,21 +49,27 @@ def empty_trie(n_nodes: int, n_rows: int, n_numbered: int, gap: int) -> TrieArra
 
 def built_trie(sets: RowSets, n_numbered: int, gap: int) -> TrieArrays:
     """A trie of these rows, which are below `n_numbered`."""
-    nodes = _number_nodes(sets)
-    n = len(nodes.ranks)
+    parents, ranks, leaves = _number_nodes(sets)
+    n = len(ranks)
     trie = empty_trie(n, len(sets.rows), n_numbered, gap)
-    trie.ranks[:], trie.parents[:] = nodes.ranks, nodes.parents
-    trie.children[: n - 1, 0], trie.children[: n - 1, 1] = nodes.ranks[1:], np.arange(1, n)
+    trie.ranks[:], trie.parents[:] = ranks, parents
+    trie.children[: n - 1, 0], trie.children[: n - 1, 1] = ranks[1:], np.arange(1, n)
     trie.head[:4] = n, 0, n - 1, len(sets.rows)
-    _count(trie, nodes.leaves)
+    trie.rooms[:, 0], trie.rooms[:, 1] = np.bincount(parents[1:], minlength=n), np.bincount(leaves, minlength=n)
+    trie.spans[:, layout.FIRST_CHILD] = np.searchsorted(parents[1:], np.arange(n))
+    trie.spans[:, layout.N_CHILDREN], trie.below[:] = trie.rooms[:, 0], trie.rooms[:, 1]
+    add_to_parents(trie.below, parents, n)
     _lay_out(trie)
-    _fill(trie, nodes.leaves, sets)
+    _fill(trie, leaves, sets)
     _set_boxes_and_ranges(trie)
     return trie
 
 
-def _number_nodes(sets: RowSets) -> _Nodes:
-    """All nodes, and the node of each row. A row takes part in as many levels as it has terms."""
+def _number_nodes(sets: RowSets) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parents and ranks of all nodes, level by level, siblings by rank; and the node of each row's set.
+
+    A row takes part in as many levels as it has terms.
+    """
     counts = np.diff(sets.starts)
     leaves = np.zeros(len(sets.rows), np.int32)
     parents, ranks = [np.array([layout.NONE], np.int32)], [np.array([layout.NONE], np.int32)]
@@ -79,28 +78,14 @@ def _number_nodes(sets: RowSets) -> _Nodes:
         keys = leaves[active].astype(np.int64) << 32 | sets.ranks[sets.starts[active] + depth]
         order = np.argsort(keys)
         keys = keys[order]
-        is_new = np.concatenate([[True], keys[1:] != keys[:-1]])
+        is_new = np.diff(keys, prepend=-1) > 0
         leaves[active[order]] = first + np.cumsum(is_new, dtype=np.int32) - 1
         keys = keys[is_new]
         parents.append((keys >> 32).astype(np.int32))
         ranks.append((keys & 0xFFFFFFFF).astype(np.int32))
         first, depth = first + len(keys), depth + 1
         active = active[counts[active] > depth]
-    return _Nodes(np.concatenate(parents), np.concatenate(ranks), leaves)
-
-
-@kernel
-def _count(trie, leaves):
-    """Count the rows and children of each node. Children have higher numbers than their parents."""
-    spans, rooms, below, parents = trie.spans, trie.rooms, trie.below, trie.parents
-    for i in range(len(leaves)):
-        rooms[leaves[i], 1] += 1
-        below[leaves[i]] += 1
-    for node in range(len(parents) - 1, 0, -1):
-        below[parents[node]] += below[node]
-        spans[parents[node], layout.N_CHILDREN] += 1
-        spans[parents[node], layout.FIRST_CHILD] = node - 1
-        rooms[parents[node], 0] += 1
+    return np.concatenate(parents), np.concatenate(ranks), leaves
 
 
 @kernel

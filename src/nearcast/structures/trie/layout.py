@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import take_number
 
 ROOT = 0
 NONE = -1
@@ -30,7 +31,7 @@ class TrieArrays(NamedTuple):
     parents: np.ndarray  # int32[n]
     below: np.ndarray  # int32[n]        rows at or below
     rooms: np.ndarray  # int32[n,2]      how many children, and own rows, fit before its run must move
-    debts: np.ndarray  # int32[n]        removals since its box was exact; see shrink.py
+    debts: np.ndarray  # int32[n]        removals since its box was exact; see change.py
     free: np.ndarray  # int32[n]         numbers of dropped nodes
     children: np.ndarray  # int32[arena,2]  rank and node
     rows: np.ndarray  # int32[arena]
@@ -84,12 +85,7 @@ def set_range(trie, node):
 @kernel
 def new_node(trie, parent, rank):
     """Add a node without children and rows; the caller has made room and enters it among its parent's children."""
-    if trie.head[N_FREE] > 0:
-        trie.head[N_FREE] -= 1
-        node = np.int64(trie.free[trie.head[N_FREE]])
-    else:
-        node = trie.head[USED]
-        trie.head[USED] += 1
+    node = take_number(trie.head, USED, N_FREE, trie.free)
     empty_node(trie, node)
     trie.parents[node], trie.ranks[node] = parent, rank
     return node

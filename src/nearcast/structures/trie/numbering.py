@@ -1,10 +1,8 @@
 """Numbers of rows: they give the order of rows, with gaps for rows to come.
 
-A row that is appended to a list takes the next number, so a gap lasts for as many rows as it has numbers. The first row
-of a list takes the middle of its gap. When a gap is used up, rows around it are renumbered: those of the smallest part
-of the trie that has room, which grows from the node's own subtree over runs of siblings to the whole trie. The larger
-the part, the more room it must have (half as much again with each step), so large parts are renumbered rarely. This
-never changes the order of rows, and there is always room at both ends.
+When a gap is used up, the rows around it are renumbered: those of the smallest part of the trie that has room, which
+grows from the node's own subtree over runs of siblings to the whole trie. The larger the part, the more room it must
+have (half as much again with each step), so large parts are renumbered rarely. There is always room at both ends.
 """
 
 from __future__ import annotations

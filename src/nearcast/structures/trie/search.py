@@ -1,9 +1,7 @@
 """The search: from the root down, along the ranks of a message, where boxes overlap.
 
-All terms of a reached node are in the message, so only the places of its rows are tested. The message's ranks that may
-lead on are those below the node's own rank: the first ones of the sorted ranks.
-
-The walk allocates nothing: it stops where room runs out, and continues when its caller has made some.
+All terms of a reached node are in the message, so only the places of its rows are tested. The walk allocates nothing:
+it stops where room runs out, and continues when its caller has made some.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.arrays.vector import prefetch
 from nearcast.geo.boxes import boxes_overlap
-from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.boxes import overlaps, round_out_and_in, surely_overlaps
 from nearcast.structures.trie.layout import FIRST_ROW, N_CHILDREN, N_ROWS, ROOT
-from nearcast.structures.trie.probe import TrieMessage, TrieView, node_overlaps, packed, push_children
+from nearcast.structures.trie.probe import TrieMessage, node_overlaps, packed, push_children
 
 FOUND, NODES, READ, TOP = range(4)  # places in Walk.work: rows found, nodes reached, rows read, the stack's top
 _AHEAD = 16  # terms whose ranks are prefetched
@@ -47,16 +44,9 @@ class _Run(NamedTuple):
     boxes: np.ndarray  # float64[...,4]  of the whole batch
 
 
-def search(view: TrieView, messages: MessageBatch, probe: int, positions: np.ndarray) -> tuple[Hits, Work]:
-    """The rows that hold on each message; the work: nodes reached, rows read. `positions` are zero and stay so."""
-    starts = np.zeros(messages.size + 1, np.int64)
-    rows, nodes, read = search_trie(view, messages, probe, positions, starts)
-    return Hits(rows, starts), Work(nodes, read, len(rows))
-
-
 @kernel
 def search_trie(view, messages, probe, positions, starts):
-    """Fill starts; return the rows that hold, the number of nodes reached and the number of rows read."""
+    """Fill starts; return the rows that hold, the nodes reached and the rows read. `positions` are zero and stay so."""
     walk = walk_run(view, messages, 0, len(starts) - 1, new_walk(probe, positions), starts)
     return walk.out[: walk.work[FOUND]].copy(), walk.work[NODES], walk.work[READ]
 

@@ -1,4 +1,8 @@
-"""The trie as a structure: builds, changes, packs, saves and restores its arrays."""
+"""The trie as a structure: ranks terms, and builds, changes, packs, saves and restores its arrays.
+
+Rank 0 is the most frequent term at the time of the build. A term that is new since then has its own number as its rank.
+That rank is behind all earlier ones, as suits a rare term, so ranks never change between two builds.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,16 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.ragged import starts_of
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import sort_in_place, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.matching.store import RowStore
 from nearcast.structures.arena import has_many_holes
 from nearcast.structures.boxes import outward
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.build import RowSets, built_trie, empty_trie
-from nearcast.structures.trie.grow import Room, has_room, insert_sets, room_needed
+from nearcast.structures.trie.change import Room, has_room, insert_sets, remove_rows, room_needed
 from nearcast.structures.trie.layout import TrieArrays, views_of
-from nearcast.structures.trie.shrink import remove_rows
-from nearcast.structures.trie.term_ranks import extended_ranks, rank_sets, ranks_by_frequency
 
 _DEEPEST_LEVEL = 64  # a set of more terms is inserted alone: the build takes 60 us a level, however few rows are in it
 _SAVED_AS = {"ranks": "tokens"}  # fields with another name on disk
@@ -40,18 +43,25 @@ class Trie:
         return sum(int(array.nbytes) for array in self.state()[0].values())
 
     def build(self, rows: np.ndarray) -> None:
-        self.ranks = ranks_by_frequency(self._store)
+        self.ranks = np.empty(self._store.n_terms, np.int32)
+        by_frequency = np.argsort(-self._store.frequencies, kind="stable")
+        self.ranks[by_frequency] = np.arange(self._store.n_terms, dtype=np.int32)
         counts = self._store.arrays.n_terms[rows]
         self.arrays = built_trie(self._sets(rows[counts <= _DEEPEST_LEVEL]), self._store.high, self._gap)
         self.insert(rows[counts > _DEEPEST_LEVEL])
 
     def insert(self, rows: np.ndarray) -> None:
-        self.ranks = extended_ranks(self.ranks, self._store.n_terms)
+        self.rank_new_terms()
         a, n = self.arrays, self._store.high
         self.arrays = a._replace(numbers=grown(a.numbers, n), leaves=grown(a.leaves, n, fill=layout.NONE))
         sets, done = self._sets(rows), 0
         while (done := insert_sets(self.arrays, sets, done)) < len(rows):
             self._make_room(room_needed(self.arrays, sets, done))
+
+    def rank_new_terms(self) -> None:
+        if len(self.ranks) < self._store.n_terms:
+            new = np.arange(len(self.ranks), self._store.n_terms, dtype=np.int32)
+            self.ranks = np.concatenate([self.ranks, new])
 
     def remove(self, rows: np.ndarray) -> None:
         remove_rows(self.arrays, rows)
@@ -100,3 +110,40 @@ class Trie:
 
 def _key(field: str) -> str:
     return f"trie_{_SAVED_AS.get(field, field)}"
+
+
+def rank_sets(store: RowStore, ranks: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The ranks of each row's terms, rarest first, and where those of each row start."""
+    starts = starts_of(store.arrays.n_terms[rows])
+    out = np.empty(starts[-1], np.int32)
+    _rank_sets(store.arrays, ranks, rows, starts, out)
+    return out, starts
+
+
+@kernel
+def _rank_sets(store, ranks, rows, starts, out):
+    offsets, terms = store.offsets, store.terms
+    for i in range(len(rows)):
+        first, offset = starts[i], offsets[rows[i]]
+        for k in range(starts[i + 1] - first):
+            out[first + k] = -ranks[terms[offset + k]]
+        sort_in_place(out, first, starts[i + 1])
+        for k in range(first, starts[i + 1]):
+            out[k] = -out[k]
+
+
+def rarest_terms(store: RowStore, ranks: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The term of each row with the highest rank, which comes first in the row's set."""
+    out = np.empty(len(rows), np.int32)
+    _rarest_terms(store.arrays, ranks, rows, out)
+    return out
+
+
+@kernel
+def _rarest_terms(store, ranks, rows, out):
+    for i in range(len(rows)):
+        offset = store.offsets[rows[i]]
+        out[i] = store.terms[offset]
+        for k in range(offset + 1, offset + store.n_terms[rows[i]]):
+            if ranks[store.terms[k]] > ranks[out[i]]:
+                out[i] = store.terms[k]

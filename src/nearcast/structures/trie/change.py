@@ -1,4 +1,9 @@
-"""Insertion of rows: adds missing nodes, appends the row to its list, and updates all nodes above."""
+"""Insertion and removal of rows, with the nodes that appear or vanish, and what all nodes above know of the rows.
+
+A removal computes a box again if the removed box touched it. A node with many children and rows (a root has 200,000)
+counts such removals as its debt instead, until they are an eighth of its children and rows. Until then its box may be
+too large, never too small, and a removal costs 8 comparisons on average.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.arena import first_from, free_number
 from nearcast.structures.trie import layout
-from nearcast.structures.trie.layout import child_of, child_place, new_node, set_range, widen
+from nearcast.structures.trie.layout import child_of, child_place, empty_node, new_node, set_range, widen
 from nearcast.structures.trie.numbering import number_last_row
+
+_FEW = 32  # up to so many children and rows, a box is computed again at once
 
 
 class Room(NamedTuple):
@@ -122,3 +130,79 @@ def _add_row(trie, node, row, box):
     while above != layout.NONE:
         set_range(trie, above)
         above = np.int64(trie.parents[above])
+
+
+@kernel
+def remove_rows(trie, rows):
+    former = np.empty(4, np.float32)  # the removed box, or the box of a child before it shrank
+    for i in range(len(rows)):
+        node, is_smaller = np.int64(trie.leaves[rows[i]]), True
+        _drop_row(trie, node, rows[i], former)
+        while node != layout.NONE:
+            parent = np.int64(trie.parents[node])
+            trie.below[node] -= 1
+            is_smaller = _tighten(trie, node, former, is_smaller)
+            if trie.below[node] > 0:
+                set_range(trie, node)
+            elif node != layout.ROOT:
+                _drop_child(trie, parent, node)
+            else:
+                empty_node(trie, node)
+            node = parent
+
+
+@kernel
+def _drop_row(trie, node, row, former):
+    """Remove a row, found by its number, from its list, and write its box to `former`."""
+    first = np.int64(trie.spans[node, layout.FIRST_ROW])
+    stop = first + trie.spans[node, layout.N_ROWS]
+    place = first_from(trie.numbers, trie.rows, first, stop, trie.numbers[row])
+    former[:] = trie.row_boxes[place]
+    for k in range(place, stop - 1):
+        trie.rows[k] = trie.rows[k + 1]
+        trie.row_boxes[k] = trie.row_boxes[k + 1]
+    trie.spans[node, layout.N_ROWS] -= 1
+    trie.leaves[row] = layout.NONE
+
+
+@kernel
+def _drop_child(trie, parent, node):
+    """Remove a node without rows from its parent's children, and free its number."""
+    place = child_place(trie, parent, trie.ranks[node])
+    for k in range(place, np.int64(trie.spans[parent, layout.FIRST_CHILD]) + trie.spans[parent, layout.N_CHILDREN] - 1):
+        trie.children[k, 0] = trie.children[k + 1, 0]
+        trie.children[k, 1] = trie.children[k + 1, 1]
+    trie.spans[parent, layout.N_CHILDREN] -= 1
+    empty_node(trie, node)
+    free_number(trie.head, layout.N_FREE, trie.free, node)
+
+
+@kernel
+def _tighten(trie, node, former, is_smaller):
+    """Compute a node's box again if something below it became smaller that touched it, or count that as debt.
+
+    Return whether the node's box is smaller now; if so, write its former box to `former`.
+    """
+    box = trie.boxes[node]
+    inside = former[0] > box[0] and former[1] > box[1] and former[2] < box[2] and former[3] < box[3]
+    if is_smaller and not inside:
+        trie.debts[node] += 1
+    n = np.int64(trie.spans[node, layout.N_CHILDREN]) + trie.spans[node, layout.N_ROWS]
+    if trie.debts[node] == 0 or (n > _FEW and 8 * trie.debts[node] < n):
+        return False
+    former[:] = box
+    _set_box(trie, node)
+    return former[0] < box[0] or former[1] < box[1] or former[2] > box[2] or former[3] > box[3]
+
+
+@kernel
+def _set_box(trie, node):
+    """Compute the box around a node's rows and children."""
+    box = trie.boxes[node]
+    box[:2], box[2:] = np.inf, -np.inf
+    first_child, n_children, first_row, n_rows = trie.spans[node]
+    for place in range(first_row, first_row + n_rows):
+        widen(box, trie.row_boxes[place])
+    for place in range(first_child, first_child + n_children):
+        widen(box, trie.boxes[trie.children[place, 1]])
+    trie.debts[node] = 0
