@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import IO, NamedTuple, cast
 
 from nearcast.ingest.records import BrokenFile, Fault, printable
@@ -139,6 +140,23 @@ def survey(path: str, start: int, stop: int, delimiter: str | None) -> Surveyed:
             if not line.endswith(b"\n"):
                 at += _rest_of_line(file)
     return Surveyed(first, n_lines, leaves_open)
+
+
+def cut_at_lines(ranges: Sequence[Split], surveyed: Sequence[Surveyed]) -> dict[int, list[Split]]:
+    """The ranges of each source, cut at line ends. A file whose records may contain line ends stays whole."""
+    splits: dict[int, list[Split]] = {}
+    for source, group in groupby(zip(ranges, surveyed, strict=True), lambda pair: pair[0].source):
+        pairs = list(group)
+        if any(lines.leaves_open for _, lines in pairs):
+            continue
+        stops = [*(lines.start for _, lines in pairs[1:]), pairs[-1][0].stop]
+        position = 1
+        for (part, lines), stop in zip(pairs, stops, strict=True):
+            if lines.n_lines:
+                split = part._replace(start=lines.start, stop=stop, first_position=position)
+                splits.setdefault(source, []).append(split)
+            position += lines.n_lines
+    return splits
 
 
 def _rest_of_line(file: IO[bytes]) -> int:

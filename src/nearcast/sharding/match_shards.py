@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import starts_of
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import sort_in_place, starts_of, take
 from nearcast.model import Found, MessageBatch
-from nearcast.sharding.merging import merge_runs
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.sharding.routing.replicas import Visits, mark_reported_pairs, shard_lists
 from nearcast.sharding.routing.router import Routed
@@ -108,7 +108,60 @@ def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shar
         scores.append(_scores(found))
     all_scores = np.concatenate(scores) if sharded.n_ranked else None
     runs = Found(np.concatenate(ids), starts_of(np.concatenate(counts)), all_scores)
-    return merge_runs(runs, rows[order], chunk.num_rows)
+    return _merge_runs(runs, rows[order], chunk.num_rows)
+
+
+def _merge_runs(runs: Found, rows: np.ndarray, n_rows: int) -> Found:
+    """One sorted list of distinct ids per message. Run k of `runs` belongs to message rows[k]."""
+    order = np.argsort(rows, kind="stable")
+    ids, starts = take(runs.ids, runs.starts, order)
+    n_runs = np.bincount(rows, minlength=n_rows)
+    message_starts = starts[starts_of(n_runs)]
+    if runs.scores is None:
+        n = _sort_ids(ids, message_starts, n_runs)
+        return Found(ids[:n], message_starts)
+    scores = take(runs.scores, runs.starts, order)[0]
+    n = _sort_scored_ids(ids, scores, message_starts, n_runs)
+    return Found(ids[:n], message_starts, scores[:n])
+
+
+@kernel
+def _sort_ids(ids, starts, n_runs):
+    """Sort the ids of messages that have several runs and drop repeats; return how many ids are left."""
+    n = first = 0
+    for m in range(len(n_runs)):
+        stop, begin = starts[m + 1], n
+        if n_runs[m] > 1:
+            sort_in_place(ids, first, stop)
+        elif n == first:  # sorted and in place
+            n = first = stop
+        for k in range(first, stop):
+            if n == begin or ids[n - 1] != ids[k]:
+                ids[n] = ids[k]
+                n += 1
+        starts[m + 1] = n
+        first = stop
+    return n
+
+
+@kernel
+def _sort_scored_ids(ids, scores, starts, n_runs):
+    """The same with scores. Equal ids of one message have equal scores."""
+    n = first = 0
+    for m in range(len(n_runs)):
+        stop = starts[m + 1]
+        own_ids, own_scores = ids[first:stop].copy(), scores[first:stop].copy()
+        order = np.argsort(own_ids, kind="mergesort") if n_runs[m] > 1 else np.arange(stop - first)
+        for k in range(len(order)):
+            at = order[k]
+            if n > starts[m] and ids[n - 1] == own_ids[at]:
+                continue
+            ids[n] = own_ids[at]
+            scores[n] = own_scores[at]
+            n += 1
+        starts[m + 1] = n
+        first = stop
+    return n
 
 
 def _group_by_shard(shards: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndarray]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
-from nearcast.geo.space import BOX_COLUMNS
 from nearcast.sharding.routing.replicas import Replicas, save_replicas
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.text.analyser import Analyser
@@ -45,12 +44,6 @@ class BuiltShard(NamedTuple):
     bytes: int
     plan: str
     rejects: pa.Table
-
-
-def no_subscriptions() -> pa.Table:
-    """A table without rows, for shards that get no subscription."""
-    columns: dict[str, Any] = {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
-    return pa.table(columns | {name: pa.array([], pa.float64()) for name in BOX_COLUMNS})
 
 
 def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:

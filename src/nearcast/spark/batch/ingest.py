@@ -11,8 +11,9 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -21,18 +22,17 @@ from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.readers import column_names_of
 from nearcast.ingest.row_groups import parquet_files
-from nearcast.ingest.sources import Part, Source, find_sources
+from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
-from nearcast.spark.batch.ingest_parts import cut_into_parts
+from nearcast.spark.runtime.session import SparkSession, cores_of
+from nearcast.spark.runtime.tasks import map_on_spark
 from nearcast.text.analyser import Analyser
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COUNTS = "_counts.json"
 
@@ -79,8 +79,8 @@ def ingest(
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
         job = IngestJob(rules, options.text_format, options.make_ids, *folders)
-        parts = cut_into_parts(session, found, options.delimiter, options.part_bytes)
-        summary = _summary(_run(session, parts, job), found, rules)
+        parts = _cut_into_parts(session, found, options)
+        summary = _summary(map_on_spark(session, partial(ingest_part, job=job), parts), found, rules)
         if not options.make_ids:
             _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
@@ -121,11 +121,17 @@ def _check_encoding(encoding: str) -> None:
     raise InvalidInput(f"files in {encoding} cannot be cut into lines; convert them to UTF-8")
 
 
-def _run(session: SparkSession, parts: list[Part], job: IngestJob) -> list[PartCounts]:
-    def work(part: Part) -> PartCounts:
-        return ingest_part(part, job)
+def _cut_into_parts(session: SparkSession, sources: list[Source], options: IngestOptions) -> list[Part]:
+    """Parts of about the same size. Tasks survey large plain files first."""
+    size = wanted_size(sources, cores_of(session), options.part_bytes)
+    ranges = [found for source in sources for found in ranges_of(source, size)]
 
-    return session.sparkContext.parallelize(parts, len(parts)).map(work).collect()
+    def look(found: Split) -> Surveyed:
+        delimiter = delimiter_of(found.path, options.delimiter) if found.format == "csv" else None
+        assert found.stop is not None
+        return survey(found.path, found.start, found.stop, delimiter)
+
+    return parts_of(sources, size, cut_at_lines(ranges, map_on_spark(session, look, ranges)))
 
 
 def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) -> dict[str, Any]:

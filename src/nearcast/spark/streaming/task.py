@@ -1,6 +1,6 @@
 """The task of a micro-batch: matches its messages against base and delta and writes the pairs to a unique file.
 
-A task returns the names of the files that it finished. The driver commits these files and no others, so attempts that
+A task reports the names of the files that it finished. The driver commits these files and no others, so attempts that
 failed or were abandoned leave nothing in the table.
 """
 
@@ -30,17 +30,10 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.spark.runtime.arrow_payload import one_row
-from nearcast.spark.runtime.tasks import sql_schema
+from nearcast.spark.runtime.tasks import as_report
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
-
-_REPORT_SCHEMA = pa.schema(
-    [("file", pa.string()), ("rows", pa.int64()), ("messages", pa.int64())]
-    + [("rejects", pa.string()), ("rejected", pa.int64())]
-)
-REPORT_SQL = sql_schema(_REPORT_SCHEMA)
 
 
 class StreamJob(NamedTuple):
@@ -81,7 +74,8 @@ def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Ta
         found = found.filter(pa.array(~is_among(found["subscription"].to_numpy(), touched)))
     if indexes:
         found = pa.concat_tables([found, *(_scored(index.match(messages)) for index in indexes)])
-        found = _sorted(found)
+        order = np.lexsort((found["subscription"].to_numpy(), found["message"].to_numpy()))
+        found = found.take(pa.array(order)).combine_chunks()
     return found
 
 
@@ -94,18 +88,12 @@ def _scored(pairs: pa.Table) -> pa.Table:
 
 def dialect_of(base: ShardedIndex) -> Dialect:
     """The dialect in which messages and subscriptions are read for this index."""
-    router = shard_router(base)
-    return Dialect(router.analyser, router.space, "skip", served_kinds(base.manifest["method"]))
+    return shard_router(base).dialect._replace(on_bad="skip", kinds=served_kinds(base.manifest["method"]))
 
 
 def served_kinds(method: str) -> tuple[str, ...]:
     """The kinds that a stream over this method serves. Compaction must be able to build them."""
     return tuple(kind for kind in SERVED_KINDS if kind in kinds_of(method))
-
-
-def _sorted(pairs: pa.Table) -> pa.Table:
-    order = np.lexsort((pairs["subscription"].to_numpy(), pairs["message"].to_numpy()))
-    return pairs.take(pa.array(order)).combine_chunks()
 
 
 def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
@@ -118,8 +106,8 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
         rejects.write(bad)
         n_messages += messages.num_rows
         pairs.write(pairs_of(job.base, job.delta, messages))
-    files = [file.finish(is_durable=True) for file in (pairs, rejects)]
-    return one_row(_REPORT_SCHEMA, [files[0], pairs.n_rows, n_messages, files[1], rejects.n_rows])
+    files = {"file": pairs.finish(is_durable=True), "rejects": rejects.finish(is_durable=True)}
+    return as_report({**files, "rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows})
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
