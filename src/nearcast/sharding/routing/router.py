@@ -20,13 +20,14 @@ from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.model import RANK, RowBatch
-from nearcast.sharding.normalise import read_message_columns, served_dialect
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.routing.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
 from nearcast.sharding.routing.keyword_shards import are_keywords, file_by_keyword
 from nearcast.sharding.routing.rank_routes import file_ranked_rows
 from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
+from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 

@@ -21,17 +21,17 @@ from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest.csv_records import TextFormat
-from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.ingest_part import IngestJob, PartCounts, column_names_of, ingest_part, reason_kind
 from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder
-from nearcast.ingest.readers import column_names_of
 from nearcast.ingest.row_groups import parquet_files
 from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import map_on_spark
+from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
 
 COUNTS = "_counts.json"
@@ -95,13 +95,12 @@ def _read_arguments(
 ) -> tuple[list[Source], IngestRules]:
     """(the raw files, the rules): the arguments, checked before Spark runs anything."""
     _check_encoding(options.encoding)
-    Space.of(options.space)
+    dialect = Dialect(options.analyser, Space.of(options.space), "skip")
     found = find_sources(sources, options.format)
     there = column_names_of(found, options.text_format)
     check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))
     columns = resolve_columns(kind, mapping, there, options.make_ids)
-    space = None if options.space is None else tuple(float(bound) for bound in options.space)
-    return found, IngestRules(columns, options.analyser.header(), space)
+    return found, IngestRules(columns, dialect)
 
 
 def _check_apart(out: str, rejects: str) -> None:
@@ -149,8 +148,8 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) 
         "parts": len(counts),
         "mapping": {target: "+".join(names) for target, names in rules.columns.sources.items()},
         "columns": table_schema(rules.columns).names,
-        "analyser": rules.analyser,
-        "space": rules.space,
+        "analyser": rules.dialect.analyser.header(),
+        "space": rules.dialect.space.bounds if rules.dialect.space.planar else None,
     }
 
 
