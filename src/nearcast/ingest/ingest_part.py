@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from nearcast.ingest.csv_records import TextFormat, csv_blocks, csv_header
 from nearcast.ingest.json_records import json_blocks, json_names
+from nearcast.ingest.output_folder import AtomicParquetFile
 from nearcast.ingest.parquet_records import parquet_blocks, parquet_names
-from nearcast.ingest.parquet_writers import AtomicParquetFile
 from nearcast.ingest.records import Block, BrokenFile, Fault
 from nearcast.ingest.sources import Part, Source, Split
 from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records

@@ -66,7 +66,7 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
         index = shard_index(sharded, 0)
         batch = index.read_messages(messages, on_bad=on_bad)
         rejects = index.rejects
-        return Matched(_match_single_shard(sharded, batch), rejects, batch.size, batch.size)
+        return Matched(_match_batch(sharded, 0, batch), rejects, batch.size, batch.size)
     routed = shard_router(sharded).route(messages, on_bad)
     parts = _match_routed(sharded, _with_tokens(messages, routed.tokens), routed)
     return Matched(parts, routed.rejects, messages.num_rows - len(routed.rejects), len(routed.rows))
@@ -76,13 +76,6 @@ def match_all_shards(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = 
     """The matches of all shards as one table."""
     parts = match_all_in_parts(sharded, messages, on_bad).parts
     return pa.concat_tables([sharded.matches_schema.empty_table(), *parts])
-
-
-def _match_single_shard(sharded: ShardedIndex, batch: MessageBatch) -> Iterator[pa.Table]:
-    index = shard_index(sharded, 0)
-    for first in range(0, batch.size, CHUNK):
-        part = batch.part(first, min(first + CHUNK, batch.size))
-        yield _table(sharded, part.ids, index.match_batch(part))
 
 
 def _match_routed(sharded: ShardedIndex, messages: pa.Table, routed: Routed) -> Iterator[pa.Table]:
@@ -210,15 +203,23 @@ def match_one_shard(sharded: ShardedIndex, shard: int, messages: pa.Table) -> pa
 def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
     """The same chunk by chunk, sorted within a chunk and from one chunk to the next."""
     messages = in_id_order(messages)
-    index = shard_index(sharded, shard)
-    batch = index.read_messages(messages)
     values, starts = list_parts(messages[VISITS])
     visits = Visits(starts, values.to_numpy(zero_copy_only=False).astype(np.int32))
+    return _match_batch(sharded, shard, shard_index(sharded, shard).read_messages(messages), visits)
+
+
+def _match_batch(
+    sharded: ShardedIndex, shard: int, batch: MessageBatch, visits: Visits | None = None
+) -> Iterator[pa.Table]:
+    """The matches of one shard chunk by chunk; with `visits`, without the pairs that another shard reports."""
+    index = shard_index(sharded, shard)
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
         found = index.match_batch(part)
-        here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
-        yield _table(sharded, part.ids, _reported(sharded, shard, here, found))
+        if visits is not None:
+            here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
+            found = _reported(sharded, shard, here, found)
+        yield _table(sharded, part.ids, found)
 
 
 def _reported(sharded: ShardedIndex, shard: int, visits: Visits, found: Found) -> Found:

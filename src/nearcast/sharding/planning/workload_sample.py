@@ -155,7 +155,7 @@ def _route_keywords(
     ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray, messages: MessageBatch, scale: float
 ) -> RoutedKeywords:
     """The keywords of the sample. `weights` and `hashes` are by term; a row stands for `scale` rows."""
-    rows, terms = file_ranked_rows(ranked, weights, np.arange(len(weights))).by_keyword
+    _, (rows, terms), _ = file_ranked_rows(ranked, weights, np.arange(len(weights)))
     keywords, of_keyword, n_rows = np.unique(terms, return_inverse=True, return_counts=True)
     starts, found = _messages_with(keywords, messages, len(weights))
     trials = KeywordTrials(read_rank_params(ranked), weights, messages.terms, messages.term_starts, starts, found)

@@ -23,11 +23,11 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.ingest.row_groups import sampled_rows
 from nearcast.matching.method import find_method
-from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, served_dialect
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import shard_lists
 from nearcast.sharding.routing.router import Assigned, Router
-from nearcast.sharding.shard_build import KEYS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard
+from nearcast.sharding.shard_build import KEYS, NO_SUBSCRIPTIONS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, new_version, publish, shard_router
 from nearcast.sharding.weights import Weights, given_weights
 from nearcast.spark.batch.duplicate_ids import Source, TablePart, open_source
@@ -83,7 +83,7 @@ def _make_router(
     """(the router, which is saved for the tasks; the sample of messages, if there is one)."""
     subscriptions, total = sampled_rows(sources[0], SAMPLED_SUBSCRIPTIONS)
     if subscriptions is None:
-        subscriptions = SUBSCRIPTIONS_SCHEMA.empty_table()
+        subscriptions = NO_SUBSCRIPTIONS
     messages = None if sources[1] is None else sampled_rows(sources[1], SAMPLED_MESSAGES)[0]
     if messages is not None:
         pq.write_table(messages, folder / SAMPLE)
@@ -146,7 +146,7 @@ def _assemble(settings: BuildSettings, router: Router, sample: pa.Table | None, 
     folder = Path(settings.folder)
     built = {report.shard: report for report in reports if isinstance(report, BuiltShard)}
     for shard in set(range(router.n_shards)) - set(built):
-        built[shard] = build_shard(settings, shard, SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64))
+        built[shard] = build_shard(settings, shard, NO_SUBSCRIPTIONS, np.empty(0, np.int64))
     filed = []
     for shard, report in built.items():
         target = folder / "shards" / f"{shard:05d}"

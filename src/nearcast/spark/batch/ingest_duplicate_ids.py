@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.ingest.ingest_part import REJECTED_SCHEMA, IngestJob, part_file
-from nearcast.ingest.parquet_writers import AtomicParquetFile
+from nearcast.ingest.output_folder import AtomicParquetFile
 from nearcast.ingest.records import printable_record
 from nearcast.spark.runtime.session import SparkSession, spark_path
 

@@ -23,11 +23,6 @@ _BINARY_FILES = "path string, modificationTime timestamp, length long, content b
 _KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
-def is_broker(source: str) -> bool:
-    """Whether the rows of a source are (entry, value) pairs of a broker; otherwise they are paths of files."""
-    return source != "files"
-
-
 def open_source(session: SparkSession, source: str, messages: str, options: Mapping[str, str]) -> DataFrame:
     """A streaming DataFrame with the column `path`, or with `entry` and `value`."""
     if source == "files":

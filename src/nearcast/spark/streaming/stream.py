@@ -28,7 +28,7 @@ from nearcast.sharding.live.stream_output import StreamOutput
 from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry, retry_slow_start
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports
-from nearcast.spark.streaming.broker import Sink, is_broker, open_sink, open_source
+from nearcast.spark.streaming.broker import Sink, open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
 from nearcast.spark.streaming.input_chooser import InputChooser
 from nearcast.spark.streaming.task import StreamJob, deliver_files, deliver_values
@@ -103,7 +103,7 @@ class _Batches:
         self._chooser = chooser
         self._output = output
         self._options = options
-        self._deliver = deliver_values if is_broker(options.source) else deliver_files
+        self._deliver = deliver_files if options.source == "files" else deliver_values
         self._sink = open_sink(options.sink, options.sink_options)
         self.lock = threading.Lock()  # locked while a batch is matched
         self.is_stopped = False

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.ingest.broker_values import decode_values
-from nearcast.ingest.parquet_writers import UniqueParquetFile
+from nearcast.ingest.output_folder import UniqueParquetFile
 from nearcast.matching.method import kinds_of
 from nearcast.sharding.live.delta import is_among, open_delta
 from nearcast.sharding.match_shards import match_all_shards
@@ -45,12 +45,12 @@ class StreamJob(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Some messages of one source, or the reason why there are none."""
+    """Some messages of one source, and what was rejected before."""
 
     source: str
     first_row: int
-    table: pa.Table | None  # rows of a broker name their source in the column `entry`
-    rejects: pa.Table | None = None
+    table: pa.Table  # rows of a broker name their source in the column `entry`
+    rejects: pa.Table = SOURCE_REJECTS_SCHEMA.empty_table()
 
 
 def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,9 +111,8 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
-    before = SOURCE_REJECTS_SCHEMA.empty_table() if chunk.rejects is None else chunk.rejects
-    if chunk.table is None or not chunk.table.num_rows:
-        return MESSAGES_SCHEMA.empty_table(), before
+    if not chunk.table.num_rows:
+        return MESSAGES_SCHEMA.empty_table(), chunk.rejects
     try:
         messages, rejects = normalise_messages(chunk.table, dialect)
     except InvalidInput as error:  # a fault of a column is a fault of each of its rows
@@ -123,7 +122,7 @@ def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     if "entry" in chunk.table.column_names:
         entries = chunk.table["entry"].take(pa.array(rows))
         found = found.set_column(0, "source", entries).set_column(1, "row", pa.nulls(len(rows), pa.int64()))
-    return messages, pa.concat_tables([before, found])
+    return messages, pa.concat_tables([chunk.rejects, found])
 
 
 def _chunks_of_file(path: str) -> Iterator[_Chunk]:
@@ -139,7 +138,7 @@ def _chunks_of_file(path: str) -> Iterator[_Chunk]:
                 row += batch.num_rows
     except (pa.ArrowException, OSError, InvalidInput) as error:
         reason = f"it cannot be read{f' from row {row} on' if row else ''}: {error}"
-        yield _Chunk(path, row, None, file_reject(path, reason, row=row))
+        yield _Chunk(path, row, MESSAGES_SCHEMA.empty_table(), file_reject(path, reason, row=row))
 
 
 def _local(name: str) -> str:
