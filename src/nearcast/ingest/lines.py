@@ -94,7 +94,8 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
     positions = list(range(first, first + n_read))
     if len(raw) <= LONGEST_LINE:
         try:
-            return Lines(_unended(raw.decode(encoding).split("\n")), positions, [], n_read, False)
+            texts = [line.removesuffix("\r") for line in raw.decode(encoding).split("\n")]
+            return Lines(texts, positions, [], n_read, False)
         except UnicodeDecodeError:
             pass
     texts, kept, faults = [], [], []
@@ -103,16 +104,12 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
             if len(line) > LONGEST_LINE:
                 faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", printable(line)))
                 continue
-            texts.append(line.decode(encoding))
+            texts.append(line.decode(encoding).removesuffix("\r"))
             kept.append(position)
         except UnicodeDecodeError as error:
             reason = f"the line is not {encoding}: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
             faults.append(Fault(position, None, reason, printable(line)))
-    return Lines(_unended(texts), kept, faults, n_read, False)
-
-
-def _unended(lines: list[str]) -> list[str]:
-    return [line[:-1] if line.endswith("\r") else line for line in lines]
+    return Lines(texts, kept, faults, n_read, False)
 
 
 class Surveyed(NamedTuple):

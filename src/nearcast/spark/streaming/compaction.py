@@ -83,8 +83,7 @@ class Compactor:
     def _compact(self, base: ShardedIndex, number: int, name: str) -> None:
         try:
             merged = self.checkpoint.root / "subscriptions" / uuid.uuid4().hex[:12]
-            tables = (self._table_of(base), self.checkpoint.deltas / name, merged)
-            made = compact(self.session, base, tables, self.checkpoint.index)
+            made = self._build(base, self.checkpoint.deltas / name, merged)
             write_whole(Path(made.path) / _TABLE, str(merged).encode())
             done = Compacted(Path(base.path).name, number, Path(made.path).name)
             write_whole(self.checkpoint.root / "compacted.json", json.dumps(done._asdict()).encode())
@@ -95,6 +94,21 @@ class Compactor:
             self.failure = failure_reason(error) if is_spark_error(error) else str(error)
         finally:
             self.checkpoint.deltas_in_use.discard(name)
+
+    def _build(self, base: ShardedIndex, delta: Path, merged: Path) -> ShardedIndex:
+        """A new version in the checkpoint from the base and its delta, whose subscriptions are written to `merged`."""
+        dialect = dialect_of(base)
+        write_merged(self.session, self._table_of(base), delta, merged, dialect)
+        return build_sharded(
+            self.session,
+            str(merged),
+            str(self.checkpoint.index),
+            shards=base.n_shards,
+            method=base.manifest["method"],
+            space=dialect.space.bounds if dialect.space.planar else None,
+            analyser=dialect.analyser,
+            weights=index_weights(base),  # later subscriptions must not change the scores of earlier ones
+        )
 
     def _table_of(self, base: ShardedIndex) -> str:
         """The table that the base was built from; the checkpoint's own table if a compaction built it."""
@@ -107,23 +121,6 @@ class Compactor:
         if rows != wanted:
             raise NearcastError(f"{table} has {rows} rows, but the index was built from {wanted}")
         return str(table)
-
-
-def compact(session: SparkSession, base: ShardedIndex, tables: tuple[str, Path, Path], index: Path) -> ShardedIndex:
-    """Build a new version at `index`. `tables` are the base's table, the delta, and the folder for both merged."""
-    subscriptions, delta, merged = tables
-    dialect = dialect_of(base)
-    write_merged(session, subscriptions, delta, merged, dialect)
-    return build_sharded(
-        session,
-        str(merged),
-        str(index),
-        shards=base.n_shards,
-        method=base.manifest["method"],
-        space=dialect.space.bounds if dialect.space.planar else None,
-        analyser=dialect.analyser,
-        weights=index_weights(base),  # later subscriptions must not change the scores of earlier ones
-    )
 
 
 def write_merged(session: SparkSession, subscriptions: str, delta: Path, folder: Path, dialect: Dialect) -> None:
