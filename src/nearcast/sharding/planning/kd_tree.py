@@ -22,13 +22,11 @@ class Plane(NamedTuple):
     costs: np.ndarray  # float64[n]  of messages
     boxes: np.ndarray  # float64[m,4]  of rows
 
-    def below(self, axis: int, cut: float) -> Plane:
-        is_below = self.points[:, axis] < cut
-        return Plane(self.points[is_below], self.costs[is_below], self.boxes[self.boxes[:, axis] < cut])
-
-    def above(self, axis: int, cut: float) -> Plane:
-        is_above = self.points[:, axis] >= cut
-        return Plane(self.points[is_above], self.costs[is_above], self.boxes[self.boxes[:, axis + 2] >= cut])
+    def halves(self, axis: int, cut: float) -> tuple[Plane, Plane]:
+        """(the part below the cut, the part above it)."""
+        is_below, boxes = self.points[:, axis] < cut, self.boxes
+        below = Plane(self.points[is_below], self.costs[is_below], boxes[boxes[:, axis] < cut])
+        return below, Plane(self.points[~is_below], self.costs[~is_below], boxes[boxes[:, axis + 2] >= cut])
 
 
 def grow_areas(plane: Plane, n_shards: int) -> Areas:
@@ -43,9 +41,9 @@ def grow_areas(plane: Plane, n_shards: int) -> Areas:
         if cut is None:
             leaf_parts.append(n_parts)
         else:
-            below = grow(part.below(cut.axis, cut.at), cut.shards_below)
-            above = grow(part.above(cut.axis, cut.at), n_parts - cut.shards_below)
-            nodes[node] = (cut.axis, cut.at, below, above)
+            below, above = part.halves(cut.axis, cut.at)
+            parts = (grow(below, cut.shards_below), grow(above, n_parts - cut.shards_below))
+            nodes[node] = (cut.axis, cut.at, *parts)
         return node
 
     grow(plane, n_shards)

@@ -164,17 +164,14 @@ def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
 
 def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
     """Compare the counts of the readers with the numbers of rows in the footers of the files."""
-    accepted, rejected = (_rows_in(folder) for folder in (job.accepted, job.rejects))
+    files = (parquet_files(folder) for folder in (job.accepted, job.rejects))
+    accepted, rejected = (sum(pq.read_metadata(file).num_rows for file in found) for found in files)
     counted = (summary["read"], summary["accepted"], summary["rejected"])
     if counted != (accepted + rejected, accepted, rejected):
         raise NearcastError(
             f"the counts do not reconcile: {counted[0]} read, {counted[1]} accepted, {counted[2]} rejected by count, "
             f"{accepted} and {rejected} in the files; nothing was published"
         )
-
-
-def _rows_in(folder: str) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in parquet_files(folder))
 
 
 def read_counts(table: str) -> dict[str, Any] | None:

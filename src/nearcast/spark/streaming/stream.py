@@ -90,10 +90,8 @@ def run_stream(
             retry_slow_start(lambda: _run(source, batches, saved, given))
         finally:
             compactor.close()
-    counts: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
-    if compactor.failure is not None:
-        counts["compaction_failed"] = compactor.failure
-    return counts | {"seconds": time.perf_counter() - started}
+    failure = {} if compactor.failure is None else {"compaction_failed": compactor.failure}
+    return {**batches.counts, **failure, "seconds": time.perf_counter() - started}
 
 
 class _Batches:
@@ -107,8 +105,7 @@ class _Batches:
         self._sink = open_sink(options.sink, options.sink_options)
         self.lock = threading.Lock()  # locked while a batch is matched
         self.is_stopped = False
-        self.n_batches = 0
-        self.counts = dict.fromkeys(_COUNTS, 0)
+        self.counts = dict.fromkeys(("batches", *_COUNTS), 0)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         with self.lock:
@@ -119,7 +116,11 @@ class _Batches:
             if self._sink is not None:
                 self._sink(messages.sparkSession.read.parquet(str(self._output.folder(batch))), batch)
             if done_before is None:  # otherwise an earlier run counted it but ended before Spark recorded it
-                self._count(manifest)
+                self.counts["batches"] += 1
+                for name in _COUNTS:
+                    self.counts[name] += manifest[name]
+                if self._options.on_batch is not None:
+                    self._options.on_batch(manifest)
 
     def _match(self, messages: DataFrame, batch: int) -> dict[str, Any]:
         inputs = self._chooser.inputs_for(batch)
@@ -131,13 +132,6 @@ class _Batches:
         parts = retry(lambda: collect_reports(delivered), is_spark_error)
         rejects = checkpoint.deltas / inputs.delta / "rejects.parquet" if inputs.delta and inputs.files else None
         return self._output.commit(inputs, stage, parts, rejects)
-
-    def _count(self, manifest: dict[str, Any]) -> None:
-        self.n_batches += 1
-        for name in _COUNTS:
-            self.counts[name] += manifest[name]
-        if self._options.on_batch is not None:
-            self._options.on_batch(manifest)
 
 
 def _run(source: DataFrame, batches: _Batches, checkpoint: StreamCheckpoint, options: StreamOptions) -> None:
