@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS
+from nearcast.sharding.planning.workload_sample import MATCH_NS, MESSAGE_NS
 
 MOST_UNEVEN = 1.5
 N_MESSAGES = 12_000

@@ -14,7 +14,7 @@ from nearcast.ingest.ingest_part import IngestJob, PartCounts
 from nearcast.ingest.sources import Part
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob
-from nearcast.spark.runtime.arrow_payload import ArrowPayload
+from nearcast.spark.runtime.tasks import ArrowPayload
 
 
 class Deaths(NamedTuple):

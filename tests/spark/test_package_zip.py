@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.spark.runtime.package_zip import package_as_zip
+from nearcast.spark.runtime.session import package_as_zip
 
 RANK_PARAMS = """
 import nearcast, nearcast.spark.batch.match_task, numpy

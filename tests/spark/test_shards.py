@@ -19,7 +19,7 @@ from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
 from nearcast.sharding.match_shards import match_all_shards, match_one_shard, route_table
-from nearcast.sharding.planning.cuts import best_cut
+from nearcast.sharding.planning.kd_tree import best_cut
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import first_common
 from nearcast.sharding.routing.router import Router

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.sharding import merging
-from nearcast.sharding.planning import keyword_placement, keyword_routing, loads
+from nearcast.sharding import match_shards
+from nearcast.sharding.planning import keyword_placement, loads, workload_sample
 from nearcast.sharding.routing import areas, keyword_shards, rank_routes, replicas, visits
 from nearcast.spark.batch.warm_up import warm_up_pipeline
 
@@ -21,7 +21,7 @@ def test_every_kernel_of_the_pipeline_has_been_called() -> None:
         visits.route_messages,
         replicas.mark_reported_pairs,
     ]
-    called += [merging._sort_ids, merging._sort_scored_ids, rank_routes.find_required_keywords]
+    called += [match_shards._sort_ids, match_shards._sort_scored_ids, rank_routes.find_required_keywords]
     called += [keyword_shards.file_by_keyword, keyword_shards.file_keywords, loads.add_lookups]
-    called += [keyword_placement.place_costly_keywords, keyword_routing.expect_matches]
+    called += [keyword_placement.place_costly_keywords, workload_sample.expect_matches]
     assert all(kernel.signatures for kernel in called)

@@ -50,20 +50,17 @@ def csv_header(path: str, text_format: TextFormat) -> Header:
     """The names of a file's columns, from its first line that is not empty; no names if there is no such line."""
     if text_format.header is not None:
         return Header(text_format.header, 0)
+    delimiter = delimiter_of(path, text_format.delimiter)
     for lines in text_lines(Split(0, path, "csv"), text_format.encoding):
         if lines.faults and lines.faults[0].position == 1:
             raise BrokenFile(f"the line of column names cannot be read: {lines.faults[0].reason}")
         for text, position in zip(lines.texts, lines.positions, strict=True):
             if text.strip():
-                return Header(_names(text, delimiter_of(path, text_format.delimiter)), position)
+                names, error = _next(csv.reader([text], delimiter=delimiter, strict=True))
+                if error:
+                    raise BrokenFile(f"the line of column names cannot be read: {error}")
+                return Header(tuple(name.strip() for name in names), position)
     return Header((), 0)
-
-
-def _names(text: str, delimiter: str) -> tuple[str, ...]:
-    try:
-        return tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter, strict=True)))
-    except csv.Error as error:
-        raise BrokenFile(f"the line of column names cannot be read: {error}") from None
 
 
 def csv_blocks(split: Split, columns: Columns, text_format: TextFormat) -> Iterator[Block]:
@@ -77,8 +74,7 @@ def csv_blocks(split: Split, columns: Columns, text_format: TextFormat) -> Itera
         texts, positions = texts + lines.texts, positions + lines.positions
         parsed = _parse(texts, positions, (len(header.names), delimiter, lines.is_last))
         texts, positions = texts[parsed.n_used :], positions[parsed.n_used :]
-        block = _block(parsed, lines, header, columns)
-        yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])
+        yield reject_all_rows(_block(parsed, lines, header, columns), missing_column)
 
 
 def _parse(texts: list[str], positions: list[int], layout: tuple[int, str, bool]) -> _Parsed:
@@ -146,13 +142,9 @@ def _block(parsed: _Parsed, lines: Lines, header: Header, columns: Columns) -> B
         rows, positions, n_read = rows[:at] + rows[at + 1 :], positions[:at] + positions[at + 1 :], n_read - 1
     width = len(header.names)
     if any(len(row) != width for row in rows):
-        pairs = list(zip(rows, positions, strict=True))
-        faults = faults + [
-            Fault(at, None, _width_reason(row, width), printable(",".join(row)))
-            for row, at in pairs
-            if len(row) != width
-        ]
-        positions = [at for row, at in pairs if len(row) == width]
+        uneven = [(row, at) for row, at in zip(rows, positions, strict=True) if len(row) != width]
+        faults = faults + [Fault(at, None, _width_reason(row, width), printable(",".join(row))) for row, at in uneven]
+        positions = [at for row, at in zip(rows, positions, strict=True) if len(row) == width]
         rows = [row for row in rows if len(row) == width]
     return Block(_table(rows, header.names, columns), np.array(positions, np.int64), faults, n_read)
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.csv_records import TextFormat
-from nearcast.ingest.parquet_writers import AtomicParquetFile
-from nearcast.ingest.readers import read_blocks
+from nearcast.ingest.csv_records import TextFormat, csv_blocks, csv_header
+from nearcast.ingest.json_records import json_blocks, json_names
+from nearcast.ingest.output_folder import AtomicParquetFile
+from nearcast.ingest.parquet_records import parquet_blocks, parquet_names
 from nearcast.ingest.records import Block, BrokenFile, Fault
-from nearcast.ingest.sources import Part, Split
+from nearcast.ingest.sources import Part, Source, Split
 from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
 from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 
@@ -34,6 +35,9 @@ SEEN_SCHEMA = pa.schema(
 
 MADE_ID_SHIFT = 40
 """A made id is (number of the file << 40) + line or row: unique, and the same in each run over the same files."""
+
+
+_SAMPLED_FILES = 20
 
 
 class IngestJob(NamedTuple):
@@ -72,7 +76,8 @@ def ingest_part(part: Part, job: IngestJob) -> PartCounts:
     ):
         for split, block in _blocks(part, job):
             validated = validate_records(_with_ids(block, split, job), job.rules)
-            faults = [*block.faults, *_rejects(validated, block)]
+            at = block.positions
+            faults = block.faults + [fault._replace(position=int(at[fault.position])) for fault in validated.rejects]
             seen.write(_seen(validated, block, split, part.number, n_before, n_accepted))
             accepted.write(validated.accepted)
             rejected.write(rejects_table(split.path, faults))
@@ -89,13 +94,40 @@ def _blocks(part: Part, job: IngestJob) -> Iterator[tuple[Split, Block]]:
     for split in part.splits:
         position = split.first_position
         try:
-            for block in read_blocks(split, job.rules.columns, job.text_format):
-                position = max(position, int(block.positions[-1]) if len(block.positions) else position)
+            for block in _read(split, job):
+                position = max([position, *block.positions[-1:].tolist()])
                 yield split, block
         except BrokenFile as error:
             nothing = pa.table({name: pa.nulls(0, pa.string()) for name in job.rules.columns.targets})
             fault = Fault(position, None, str(error), "")
             yield split, Block(nothing, np.empty(0, np.int64), [fault], 1)
+
+
+def _read(split: Split, job: IngestJob) -> Iterator[Block]:
+    if split.format == "parquet":
+        return parquet_blocks(split, job.rules.columns)
+    if split.format == "jsonl":
+        return json_blocks(split, job.rules.columns, job.text_format.encoding)
+    return csv_blocks(split, job.rules.columns, job.text_format)
+
+
+def column_names_of(sources: Sequence[Source], text_format: TextFormat) -> list[str]:
+    """The columns of the first files. An unreadable file is skipped here; its task reports the fault."""
+    names: dict[str, None] = {}
+    for source in sources[:_SAMPLED_FILES]:
+        try:
+            names |= dict.fromkeys(_names(source, text_format))
+        except BrokenFile:
+            continue
+    return list(names)
+
+
+def _names(source: Source, text_format: TextFormat) -> Sequence[str]:
+    if source.format == "parquet":
+        return parquet_names(source.path)
+    if source.format == "jsonl":
+        return json_names(source.path, text_format.encoding)
+    return csv_header(source.path, text_format).names
 
 
 def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:
@@ -104,16 +136,9 @@ def _with_ids(block: Block, split: Split, job: IngestJob) -> pa.Table:
     return block.table.add_column(0, "id", pa.array((split.source << MADE_ID_SHIFT) + block.positions))
 
 
-def _rejects(validated: Validated, block: Block) -> list[Fault]:
-    return [
-        Fault(int(block.positions[row]), column, reason, record) for row, column, reason, record in validated.rejects
-    ]
-
-
 def rejects_table(source: str, faults: list[Fault]) -> pa.Table:
     columns = zip(*faults, strict=True) if faults else [[], [], [], []]
-    position, column, reason, record = columns
-    return pa.table([[source] * len(faults), position, column, reason, record], schema=REJECTED_SCHEMA)
+    return pa.table([[source] * len(faults), *columns], schema=REJECTED_SCHEMA)
 
 
 def _seen(validated: Validated, block: Block, split: Split, part: int, n_before: int, n_accepted: int) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -115,13 +115,11 @@ def _checked(value: Any) -> str | None:
 
 
 def _table(rows: list[list[Any]], columns: Columns) -> pa.Table:
-    cells = list(zip(*rows, strict=True)) if rows else [()] * sum(map(len, columns.sources.values()))
+    cells = iter(zip(*rows, strict=True) if rows else repeat(()))
     made = {}
-    at = 0
     for target, sources in columns.sources.items():
-        there = cells[at : at + len(sources)]
-        at += len(sources)
-        values = [_tokens(cell) if target == "tokens" else pa.array(cell, pa.string()) for cell in there]
+        own = islice(cells, len(sources))
+        values = [_tokens(cell) if target == "tokens" else pa.array(cell, pa.string()) for cell in own]
         made[target] = join_texts(values, len(rows))
     return pa.table(made)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import IO, NamedTuple, cast
 
 from nearcast.ingest.records import BrokenFile, Fault, printable
@@ -93,7 +94,8 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
     positions = list(range(first, first + n_read))
     if len(raw) <= LONGEST_LINE:
         try:
-            return Lines(_unended(raw.decode(encoding).split("\n")), positions, [], n_read, False)
+            texts = [line.removesuffix("\r") for line in raw.decode(encoding).split("\n")]
+            return Lines(texts, positions, [], n_read, False)
         except UnicodeDecodeError:
             pass
     texts, kept, faults = [], [], []
@@ -102,16 +104,12 @@ def _decoded(raw: bytes, first: int, encoding: str) -> Lines:
             if len(line) > LONGEST_LINE:
                 faults.append(Fault(position, None, f"a line longer than {LONGEST_LINE:,} bytes", printable(line)))
                 continue
-            texts.append(line.decode(encoding))
+            texts.append(line.decode(encoding).removesuffix("\r"))
             kept.append(position)
         except UnicodeDecodeError as error:
             reason = f"the line is not {encoding}: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
             faults.append(Fault(position, None, reason, printable(line)))
-    return Lines(_unended(texts), kept, faults, n_read, False)
-
-
-def _unended(lines: list[str]) -> list[str]:
-    return [line[:-1] if line.endswith("\r") else line for line in lines]
+    return Lines(texts, kept, faults, n_read, False)
 
 
 class Surveyed(NamedTuple):
@@ -139,6 +137,23 @@ def survey(path: str, start: int, stop: int, delimiter: str | None) -> Surveyed:
             if not line.endswith(b"\n"):
                 at += _rest_of_line(file)
     return Surveyed(first, n_lines, leaves_open)
+
+
+def cut_at_lines(ranges: Sequence[Split], surveyed: Sequence[Surveyed]) -> dict[int, list[Split]]:
+    """The ranges of each source, cut at line ends. A file whose records may contain line ends stays whole."""
+    splits: dict[int, list[Split]] = {}
+    for source, group in groupby(zip(ranges, surveyed, strict=True), lambda pair: pair[0].source):
+        pairs = list(group)
+        if any(lines.leaves_open for _, lines in pairs):
+            continue
+        stops = [*(lines.start for _, lines in pairs[1:]), pairs[-1][0].stop]
+        position = 1
+        for (part, lines), stop in zip(pairs, stops, strict=True):
+            if lines.n_lines:
+                split = part._replace(start=lines.start, stop=stop, first_position=position)
+                splits.setdefault(source, []).append(split)
+            position += lines.n_lines
+    return splits
 
 
 def _rest_of_line(file: IO[bytes]) -> int:

@@ -15,6 +15,7 @@ from nearcast.ingest.records import Block, BrokenFile, Fault, printable, reject_
 from nearcast.ingest.sources import Split
 
 BLOCK_ROWS = 65_536
+_TEXT_KINDS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
 def parquet_names(path: str) -> list[str]:
@@ -32,9 +33,8 @@ def parquet_blocks(split: Split, columns: Columns) -> Iterator[Block]:
     try:
         with pq.ParquetFile(split.path) as file:
             for batch in file.iter_batches(BLOCK_ROWS, row_groups=split.row_groups, columns=wanted or names[:1]):
-                block = _block(pa.Table.from_batches([batch]), columns, position)
+                yield reject_all_rows(_block(pa.Table.from_batches([batch]), columns, position), missing_column)
                 position += batch.num_rows
-                yield block if missing_column is None else reject_all_rows(block, missing_column[1], missing_column[0])
     except (pa.ArrowException, OSError) as error:
         raise BrokenFile(f"the file cannot be read on: {error}") from None
 
@@ -65,18 +65,15 @@ def _checked(values: pa.Array) -> tuple[pa.Array, dict[int, str]]:
     kind = values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _checked_lists(values)
-    if not (_is(kind, "string") or _is(kind, "binary")):
+    if not any(getattr(pa.types, f"is_{kind_name}")(kind) for kind_name in _TEXT_KINDS):
         return values, {}
     as_bytes = values.cast(pa.large_binary())
     try:
         return as_bytes.cast(pa.large_string()), {}
     except pa.ArrowInvalid:
-        texts, broken = [], {}
-        for row, value in enumerate(as_bytes.to_pylist()):
-            text = _decoded(value)
-            texts.append(text)
-            if value is not None and text is None:
-                broken[row] = printable(value)
+        raw = as_bytes.to_pylist()
+        texts = [_decoded(value) for value in raw]
+        broken = {row: printable(value) for row, value in enumerate(raw) if value is not None and texts[row] is None}
         return pa.array(texts, pa.large_string()), broken
 
 
@@ -97,12 +94,6 @@ def _is_valid(value: pa.Array) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _is(kind: pa.DataType, what: str) -> bool:
-    return any(getattr(pa.types, f"is_{size}{what}")(kind) for size in ("", "large_")) or bool(
-        getattr(pa.types, f"is_{what}_view")(kind)
-    )
 
 
 def _decoded(value: bytes | None) -> str | None:

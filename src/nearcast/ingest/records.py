@@ -48,11 +48,10 @@ def printable_record(record: dict[str, Any]) -> str:
     return printable(json.dumps(record, default=str, ensure_ascii=False))
 
 
-def reject_all_rows(block: Block, reason: str, column: str | None = None) -> Block:
-    """The block with every row turned into a fault: its file lacks a column that all rows need."""
-    records = [str(record) for record in block.table.to_pylist()]
-    faults = [
-        Fault(int(position), column, reason, printable(record))
-        for position, record in zip(block.positions, records, strict=True)
-    ]
+def reject_all_rows(block: Block, fault: tuple[str, str] | None) -> Block:
+    """The block with every row turned into a fault (column, reason), if there is one: the file lacks a column."""
+    if fault is None:
+        return block
+    rows = zip(block.positions.tolist(), block.table.to_pylist(), strict=True)
+    faults = [Fault(position, *fault, printable(str(record))) for position, record in rows]
     return Block(block.table.slice(0, 0), block.positions[:0], block.faults + faults, block.n_read)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
+from nearcast.ingest.sources import group_neighbours, visible_files
 
 MOST_BYTES = 256 << 20
 """Bytes of the rows that a task reads before it works on them: rows with long texts make small tasks."""
@@ -37,12 +38,7 @@ def parquet_files(path: str) -> list[Path]:
         return [root]
     if not root.is_dir():
         raise InvalidInput(f"{path} does not exist")
-    found = (file for file in root.rglob("*.parquet") if not _is_hidden(file.relative_to(root)))
-    return sorted(found)
-
-
-def _is_hidden(file: Path) -> bool:
-    return any(part.startswith(("_", ".")) for part in file.parts)
+    return sorted(file for file in visible_files(root) if file.suffix == ".parquet")
 
 
 def pieces_of(path: str, most_rows: int) -> list[Piece]:
@@ -64,25 +60,16 @@ def pieces_of(path: str, most_rows: int) -> list[Piece]:
 
 def in_tasks(pieces: list[Piece], most_rows: int) -> list[list[Piece]]:
     """Group neighbouring pieces up to `most_rows` rows and MOST_BYTES, so that many small files make few tasks."""
-    tasks: list[list[Piece]] = []
-    rows = size = 0
-    for piece in pieces:
-        if not tasks or rows + piece.n_rows > most_rows or size + piece.size > MOST_BYTES:
-            tasks.append([])
-            rows = size = 0
-        tasks[-1].append(piece)
-        rows, size = rows + piece.n_rows, size + piece.size
-    return tasks
+    return group_neighbours(pieces, lambda piece: (piece.n_rows, piece.size), (most_rows, MOST_BYTES))
 
 
 def read_pieces(pieces: Iterable[Piece], columns: Collection[str] | None = None) -> pa.Table:
     """The rows of the pieces as one table, with all columns or those named. Columns that a file lacks are null."""
     tables = []
     for piece in pieces:
-        file = pq.ParquetFile(piece.file)
-        wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
-        group = file.read_row_group(piece.row_group, columns=wanted)
-        tables.append(group.slice(piece.start, piece.n_rows))
+        with pq.ParquetFile(piece.file) as file:
+            wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+            tables.append(file.read_row_group(piece.row_group, columns=wanted).slice(piece.start, piece.n_rows))
     return pa.concat_tables(tables, promote_options="permissive")
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ FORMATS = {
     "jsonl": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz"),
     "parquet": (".parquet", ".pq"),
 }
+T = TypeVar("T")
 _GZIP_RATIO = 4  # uncompressed over compressed bytes: 3.3-4.1 on the real data sets
 
 
@@ -28,9 +31,18 @@ class Source(NamedTuple):
     format: str
     size: int  # bytes on disk
 
+    @property
+    def is_gzip(self) -> bool:
+        return self.path.lower().endswith(".gz")
+
+    @property
+    def plain_size(self) -> int:
+        """Bytes when uncompressed, approximately."""
+        return self.size * (_GZIP_RATIO if self.is_gzip else 1)
+
 
 class Split(NamedTuple):
-    """A piece of one file, for one reader."""
+    """A piece of one file, for one reader. In ranges of a text file, `start` and `stop` may not be at line ends yet."""
 
     source: int
     path: str
@@ -39,10 +51,6 @@ class Split(NamedTuple):
     stop: int | None = None  # None: to the end
     first_position: int = 1  # the number of its first line or row within the file, from 1
     row_groups: tuple[int, ...] | None = None  # Parquet; None: all
-
-    @property
-    def is_gzip(self) -> bool:
-        return self.path.lower().endswith(".gz")
 
 
 class Part(NamedTuple):
@@ -64,7 +72,7 @@ def _files(source: str) -> list[str]:
     if "://" in source:
         raise InvalidInput(f"{source}: give a path on a file system that all workers see, such as a mounted folder")
     if os.path.isdir(source):
-        found = sorted(_below(source))
+        found = sorted(map(str, visible_files(Path(source))))
     elif os.path.exists(source):
         found = [source]
     else:
@@ -74,11 +82,11 @@ def _files(source: str) -> list[str]:
     return found
 
 
-def _below(folder: str) -> Iterable[str]:
-    """All files below a folder but those with a leading dot or underscore, which are not data."""
-    for here, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
-        yield from (os.path.join(here, name) for name in files if not name.startswith((".", "_")))
+def visible_files(folder: Path) -> Iterator[Path]:
+    """All files below a folder but those with a leading dot or underscore in their path, which are not data."""
+    for file in folder.rglob("*"):
+        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts):
+            yield file
 
 
 def _format(path: str) -> str:
@@ -92,36 +100,22 @@ def delimiter_of(path: str, given: str | None) -> str:
     return given or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
 
 
-class Range(NamedTuple):
-    """A range of bytes of a plain text file, not yet aligned to line ends."""
-
-    source: int
-    path: str
-    format: str
-    start: int
-    stop: int
-
-
 def wanted_size(sources: Sequence[Source], n_cores: int, largest: int) -> int:
     """Bytes per part: two parts per core, at least 1 MiB (a task costs 8 ms), at most `largest`."""
-    return max(min(largest, _total(sources) // (2 * n_cores)), min(largest, 1 << 20))
+    total = sum(source.plain_size for source in sources)
+    return max(min(largest, total // (2 * n_cores)), min(largest, 1 << 20))
 
 
-def _total(sources: Sequence[Source]) -> int:
-    return sum(source.size * (_GZIP_RATIO if source.path.lower().endswith(".gz") else 1) for source in sources)
-
-
-def ranges_of(source: Source, size: int) -> list[Range]:
+def ranges_of(source: Source, size: int) -> list[Split]:
     """Equal ranges of a large plain text file; none for other files."""
-    if source.format == "parquet" or source.path.lower().endswith(".gz") or source.size < 2 * size:
+    if source.format == "parquet" or source.is_gzip or source.size < 2 * size:
         return []
     starts = [*range(0, source.size - size // 2, size), source.size]
-    pairs = zip(starts[:-1], starts[1:], strict=True)
-    return [Range(source.number, source.path, source.format, start, stop) for start, stop in pairs]
+    return [whole(source)._replace(start=start, stop=stop) for start, stop in pairwise(starts)]
 
 
 def whole(source: Source) -> Split:
-    stop = None if source.path.lower().endswith(".gz") or source.format == "parquet" else source.size
+    stop = None if source.is_gzip or source.format == "parquet" else source.size
     return Split(source.number, source.path, source.format, 0, stop)
 
 
@@ -144,22 +138,34 @@ def row_group_splits(source: Source, size: int) -> list[Split]:
     return splits or [whole(source)]
 
 
-def parts_of(splits: Sequence[Split], size: int, size_of: Callable[[Split], int]) -> list[Part]:
-    """Group neighbouring splits into parts, so that ten thousand small files do not become ten thousand tasks."""
-    parts: list[Part] = []
-    mine: list[Split] = []
-    n_bytes = 0
-    for split in splits:
-        if mine and n_bytes + size_of(split) > size:
-            parts.append(Part(len(parts), tuple(mine)))
-            mine, n_bytes = [], 0
-        mine.append(split)
-        n_bytes += size_of(split)
-    return [*parts, Part(len(parts), tuple(mine))] if mine else parts
+def parts_of(sources: Sequence[Source], size: int, cut: Mapping[int, list[Split]]) -> list[Part]:
+    """Parts of about this size, in the order of the files. `cut` are the splits of large text files, by source.
+
+    Neighbouring splits are grouped, so that ten thousand small files do not become ten thousand tasks.
+    """
+    splits: list[Split] = []
+    for source in sources:
+        is_parquet = source.format == "parquet"
+        splits += row_group_splits(source, size) if is_parquet else cut.get(source.number, [whole(source)])
+    sizes = {source.number: source.plain_size for source in sources}
+
+    def size_of(split: Split) -> tuple[int]:
+        return (sizes[split.source] if split.stop is None else split.stop - split.start,)
+
+    return [Part(k, tuple(group)) for k, group in enumerate(group_neighbours(splits, size_of, (size,)))]
 
 
-def split_size(split: Split, source_size: int) -> int:
-    """The uncompressed bytes of a split, approximately."""
-    if split.stop is not None:
-        return split.stop - split.start
-    return source_size * (_GZIP_RATIO if split.is_gzip else 1)
+def group_neighbours(
+    items: Iterable[T], sizes_of: Callable[[T], tuple[int, ...]], most: tuple[int, ...]
+) -> list[list[T]]:
+    """Groups of neighbouring items whose sizes add up to at most `most`. A larger item is a group of its own."""
+    groups: list[list[T]] = []
+    totals = (0,) * len(most)
+    for item in items:
+        sizes = sizes_of(item)
+        totals = tuple(map(sum, zip(totals, sizes, strict=True)))
+        if not groups or any(total > limit for total, limit in zip(totals, most, strict=True)):
+            groups.append([])
+            totals = sizes
+        groups[-1].append(item)
+    return groups

@@ -9,28 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.errors import InvalidInput
-from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.geo.space import BOX_COLUMNS
 from nearcast.ingest.mapping import Columns
-from nearcast.ingest.records import printable, printable_record
+from nearcast.ingest.records import Fault, printable, printable_record
 from nearcast.model import NEVER, NO_TIME
-from nearcast.sharding.normalise import TIMESTAMP, read_message_columns
+from nearcast.sharding.normalise import TIMESTAMP
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import cast, ids_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
-from nearcast.text.analyser import Analyser
+from nearcast.tables.messages import read_message_columns
 from nearcast.text.vocabulary import Vocabulary
 
-_TYPES = {
-    "id": pa.int64(),
-    "text": pa.string(),
-    "tokens": pa.list_(pa.string()),
-    "expression": pa.string(),
-    "region": pa.string(),
-    "kind": pa.string(),
-    "k": pa.int32(),
-    "time": TIMESTAMP,
-    "expires": TIMESTAMP,
-}
+_TYPES = {"id": pa.int64(), "tokens": pa.list_(pa.string()), "k": pa.int32(), "time": TIMESTAMP, "expires": TIMESTAMP}
+_TYPES |= dict.fromkeys(("text", "expression", "region", "kind"), pa.string())
 
 _NUMBER_COLUMNS = ("x", "y", "xmin", "ymin", "xmax", "ymax", "alpha", "threshold")
 _WHOLE_COLUMNS = ("id", "k")
@@ -41,11 +32,7 @@ class IngestRules(NamedTuple):
     """The rules for raw records. Small: it travels to workers with each task."""
 
     columns: Columns
-    analyser: dict[str, Any]  # its header
-    space: tuple[float, ...] | None
-
-    def dialect(self) -> Dialect:
-        return Dialect(Analyser.from_header(self.analyser), Space.of(self.space), "skip")
+    dialect: Dialect  # skips bad rows
 
 
 class Validated(NamedTuple):
@@ -55,18 +42,17 @@ class Validated(NamedTuple):
     accepted_rows: np.ndarray  # int64[...]  their rows in the block, ascending
     ids: np.ndarray  # int64[n]    of all rows of the block
     has_id: np.ndarray  # bool[n]     the id can be read and no earlier row of the block has it
-    rejects: list[tuple[int, str, str, str]]  # (row, column, reason, record)
+    rejects: list[Fault]  # by rows of the block
 
 
 def table_schema(columns: Columns) -> pa.Schema:
     """The columns of the table that the raw columns can fill. A message has tokens, and a box or a point."""
-    names = [name for name in ("id", *columns.targets) if name != "id"]
+    names = ["id", *(name for name in columns.targets if name != "id")]
     if columns.kind == "messages":
-        is_box = set(BOX_COLUMNS) <= set(names)
-        place = BOX_COLUMNS if is_box else ("x", "y")
-        extras = [name for name in ("time", "expires") if name in names]
-        names = [*(["text"] if "text" in names else []), "tokens", *place, *extras]
-    return pa.schema([(name, _TYPES.get(name, pa.float64())) for name in ["id", *names]])
+        place = BOX_COLUMNS if set(BOX_COLUMNS) <= set(names) else ("x", "y")
+        made = ("id", "tokens", *place)
+        names = [name for name in ("id", "text", "tokens", *place, "time", "expires") if name in (*made, *names)]
+    return pa.schema([(name, _TYPES.get(name, pa.float64())) for name in names])
 
 
 def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
@@ -79,10 +65,10 @@ def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
 
 
 def _messages(table: pa.Table, rules: IngestRules) -> Validated:
-    read = read_message_columns(table, rules.dialect(), reads_expires=True)
+    read = read_message_columns(table, rules.dialect, reads_expires=True)
     good, boxes = read.good_rows, read.boxes
-    numbers = {"id": read.ids, "time": read.times, "expires": read.expires, "x": boxes[:, 0], "y": boxes[:, 1]}
-    numbers |= dict(zip(BOX_COLUMNS, boxes.T, strict=True))
+    numbers: dict[str, Any] = {"id": read.ids, "time": read.times, "expires": read.expires}
+    numbers |= dict(zip(("x", "y", *BOX_COLUMNS), (*boxes.T[:2], *boxes.T), strict=True))
     columns = []
     for field in table_schema(rules.columns):
         if field.name in ("text", "tokens"):
@@ -91,22 +77,19 @@ def _messages(table: pa.Table, rules: IngestRules) -> Validated:
         else:
             columns.append(_numbers(numbers[field.name][good], field.type, NO_TIME))
     accepted = pa.table(columns, schema=table_schema(rules.columns))
-    return _validated(accepted, good, (read.ids, read.has_id), read.rejects)
+    return _validated(accepted, good, read.ids, read.rejects)
 
 
 def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
-    dialect = rules.dialect()
-    ids_faults = Faults(table.num_rows, "skip")
-    ids = ids_of(table, ids_faults, "subscriptions")
-    rejects = read_subscriptions(table, Vocabulary(dialect.analyser), dialect).rejects
     faults = Faults(table.num_rows, "skip")
-    for row in rejects.to_pylist():
+    ids = ids_of(table, faults, "subscriptions")
+    for row in read_subscriptions(table, Vocabulary(), rules.dialect).rejects.to_pylist():
         faults.add(row["row"], row["column"], row["reason"])
     columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]
     rejects = faults.raise_or_reject(table)
     good = faults.good_rows
     accepted = pa.table([values.take(pa.array(good)) for values in columns], schema=table_schema(rules.columns))
-    return _validated(accepted, good, (ids, ~ids_faults.is_bad), rejects)
+    return _validated(accepted, good, ids, rejects)
 
 
 def _subscription_column(table: pa.Table, field: pa.Field, ids: np.ndarray, faults: Faults) -> pa.Array:
@@ -128,16 +111,17 @@ def _numbers(values: np.ndarray, kind: pa.DataType, absent: int) -> pa.Array:
     return pa.array(values).cast(kind)
 
 
-def _validated(
-    accepted: pa.Table, good: np.ndarray, ids: tuple[np.ndarray, np.ndarray], rejects: pa.Table
-) -> Validated:
-    rows = (tuple(row.values()) for row in rejects.to_pylist())
-    return Validated(accepted, good, *ids, [(row, at, why, printable(record)) for row, at, why, record in rows])
+def _validated(accepted: pa.Table, good: np.ndarray, ids: np.ndarray, rejects: pa.Table) -> Validated:
+    rows = (row.values() for row in rejects.to_pylist())
+    faults = [Fault(row, column, reason, printable(record)) for row, column, reason, record in rows]
+    has_id = np.ones(len(ids), bool)
+    has_id[[fault.position for fault in faults if fault.column == "id"]] = False  # ids are read before all else
+    return Validated(accepted, good, ids, has_id, faults)
 
 
 def _all_rejected(table: pa.Table, rules: IngestRules, error: InvalidInput) -> Validated:
-    records = [printable_record(record) for record in table.to_pylist()]
-    rejects = [(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
+    records = map(printable_record, table.to_pylist())
+    rejects = [Fault(row, error.column or "", error.reason, record) for row, record in enumerate(records)]
     nothing, n = table_schema(rules.columns).empty_table(), table.num_rows
     return Validated(nothing, np.empty(0, np.int64), np.zeros(n, np.int64), np.zeros(n, bool), rejects)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import starts_of
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import sort_in_place, starts_of, take
 from nearcast.model import Found, MessageBatch
-from nearcast.sharding.merging import merge_runs
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.sharding.routing.replicas import Visits, mark_reported_pairs, shard_lists
 from nearcast.sharding.routing.router import Routed
@@ -66,7 +66,7 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
         index = shard_index(sharded, 0)
         batch = index.read_messages(messages, on_bad=on_bad)
         rejects = index.rejects
-        return Matched(_match_single_shard(sharded, batch), rejects, batch.size, batch.size)
+        return Matched(_match_batch(sharded, 0, batch), rejects, batch.size, batch.size)
     routed = shard_router(sharded).route(messages, on_bad)
     parts = _match_routed(sharded, _with_tokens(messages, routed.tokens), routed)
     return Matched(parts, routed.rejects, messages.num_rows - len(routed.rejects), len(routed.rows))
@@ -76,13 +76,6 @@ def match_all_shards(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = 
     """The matches of all shards as one table."""
     parts = match_all_in_parts(sharded, messages, on_bad).parts
     return pa.concat_tables([sharded.matches_schema.empty_table(), *parts])
-
-
-def _match_single_shard(sharded: ShardedIndex, batch: MessageBatch) -> Iterator[pa.Table]:
-    index = shard_index(sharded, 0)
-    for first in range(0, batch.size, CHUNK):
-        part = batch.part(first, min(first + CHUNK, batch.size))
-        yield _table(sharded, part.ids, index.match_batch(part))
 
 
 def _match_routed(sharded: ShardedIndex, messages: pa.Table, routed: Routed) -> Iterator[pa.Table]:
@@ -108,7 +101,60 @@ def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shar
         scores.append(_scores(found))
     all_scores = np.concatenate(scores) if sharded.n_ranked else None
     runs = Found(np.concatenate(ids), starts_of(np.concatenate(counts)), all_scores)
-    return merge_runs(runs, rows[order], chunk.num_rows)
+    return _merge_runs(runs, rows[order], chunk.num_rows)
+
+
+def _merge_runs(runs: Found, rows: np.ndarray, n_rows: int) -> Found:
+    """One sorted list of distinct ids per message. Run k of `runs` belongs to message rows[k]."""
+    order = np.argsort(rows, kind="stable")
+    ids, starts = take(runs.ids, runs.starts, order)
+    n_runs = np.bincount(rows, minlength=n_rows)
+    message_starts = starts[starts_of(n_runs)]
+    if runs.scores is None:
+        n = _sort_ids(ids, message_starts, n_runs)
+        return Found(ids[:n], message_starts)
+    scores = take(runs.scores, runs.starts, order)[0]
+    n = _sort_scored_ids(ids, scores, message_starts, n_runs)
+    return Found(ids[:n], message_starts, scores[:n])
+
+
+@kernel
+def _sort_ids(ids, starts, n_runs):
+    """Sort the ids of messages that have several runs and drop repeats; return how many ids are left."""
+    n = first = 0
+    for m in range(len(n_runs)):
+        stop, begin = starts[m + 1], n
+        if n_runs[m] > 1:
+            sort_in_place(ids, first, stop)
+        elif n == first:  # sorted and in place
+            n = first = stop
+        for k in range(first, stop):
+            if n == begin or ids[n - 1] != ids[k]:
+                ids[n] = ids[k]
+                n += 1
+        starts[m + 1] = n
+        first = stop
+    return n
+
+
+@kernel
+def _sort_scored_ids(ids, scores, starts, n_runs):
+    """The same with scores. Equal ids of one message have equal scores."""
+    n = first = 0
+    for m in range(len(n_runs)):
+        stop = starts[m + 1]
+        own_ids, own_scores = ids[first:stop].copy(), scores[first:stop].copy()
+        order = np.argsort(own_ids, kind="mergesort") if n_runs[m] > 1 else np.arange(stop - first)
+        for k in range(len(order)):
+            at = order[k]
+            if n > starts[m] and ids[n - 1] == own_ids[at]:
+                continue
+            ids[n] = own_ids[at]
+            scores[n] = own_scores[at]
+            n += 1
+        starts[m + 1] = n
+        first = stop
+    return n
 
 
 def _group_by_shard(shards: np.ndarray) -> tuple[np.ndarray, dict[int, np.ndarray]]:
@@ -157,15 +203,23 @@ def match_one_shard(sharded: ShardedIndex, shard: int, messages: pa.Table) -> pa
 def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
     """The same chunk by chunk, sorted within a chunk and from one chunk to the next."""
     messages = in_id_order(messages)
-    index = shard_index(sharded, shard)
-    batch = index.read_messages(messages)
     values, starts = list_parts(messages[VISITS])
     visits = Visits(starts, values.to_numpy(zero_copy_only=False).astype(np.int32))
+    return _match_batch(sharded, shard, shard_index(sharded, shard).read_messages(messages), visits)
+
+
+def _match_batch(
+    sharded: ShardedIndex, shard: int, batch: MessageBatch, visits: Visits | None = None
+) -> Iterator[pa.Table]:
+    """The matches of one shard chunk by chunk; with `visits`, without the pairs that another shard reports."""
+    index = shard_index(sharded, shard)
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
         found = index.match_batch(part)
-        here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
-        yield _table(sharded, part.ids, _reported(sharded, shard, here, found))
+        if visits is not None:
+            here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
+            found = _reported(sharded, shard, here, found)
+        yield _table(sharded, part.ids, found)
 
 
 def _reported(sharded: ShardedIndex, shard: int, visits: Visits, found: Found) -> Found:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NO_TIME
 from nearcast.tables import REJECTS_SCHEMA, Dialect
-from nearcast.tables.columns import cast, column, floats_of, ids_of, strings_of, times_of, tokens_of
+from nearcast.tables.columns import cast, column, floats_of, strings_of, times_of, tokens_of, whole_numbers
 from nearcast.tables.faults import Faults
-from nearcast.tables.messages import message_tokens
+from nearcast.tables.messages import read_message_columns
 from nearcast.tables.places import boxes_of
 
 TIMESTAMP = pa.timestamp("us", "UTC")
@@ -53,32 +50,6 @@ def served_dialect(dialect: Dialect) -> Dialect:
     )
 
 
-class MessageColumns(NamedTuple):
-    """The columns of all rows of a messages table, good and bad, and which rows are good."""
-
-    ids: np.ndarray  # int64[n]
-    has_id: np.ndarray  # bool[n]  the id can be read and no earlier row has it
-    boxes: np.ndarray  # float64[n,4]
-    times: np.ndarray  # int64[n]  microseconds, or NO_TIME
-    expires: np.ndarray  # int64[n]  NO_TIME where they were not read
-    tokens: pa.Array
-    good_rows: np.ndarray  # int64[...]
-    rejects: pa.Table
-
-
-def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool = False) -> MessageColumns:
-    """Read a messages table without a vocabulary, in the same order of checks as `read_messages`."""
-    faults = Faults(table.num_rows, dialect.on_bad)
-    ids = ids_of(table, faults, "messages")
-    has_id = ~faults.is_bad
-    boxes = boxes_of(table, dialect.space, faults)
-    times = times_of(table, "time", faults)
-    tokens = message_tokens(table, dialect.analyser, faults)
-    expires = times_of(table, "expires", faults) if reads_expires else np.full(table.num_rows, NO_TIME)
-    rejects = faults.raise_or_reject(table)
-    return MessageColumns(ids, has_id, boxes, times, expires, tokens, faults.good_rows, rejects)
-
-
 def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     """(good messages in MESSAGES_SCHEMA with the tokens of their text, rejects)."""
     read = read_message_columns(table, dialect._replace(on_bad="skip"))
@@ -115,16 +86,7 @@ def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
     values = column(table, "id")
     if values is None:
         raise InvalidInput("no column 'id'; give each row a whole number", column="id")
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
     return whole_numbers(values, "id", faults)
-
-
-def whole_numbers(values: pa.Array, name: str, faults: Faults) -> np.ndarray:
-    """int64[n]: the values of column `name`; each null or unreadable value is a fault."""
-    whole = cast(values, pa.int64(), name, faults, "is not a whole number within int64")
-    faults.add_where(whole.is_null().to_numpy(zero_copy_only=False), name, f"no {name}; give each row a whole number")
-    return np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
 
 
 def with_source(rejects: pa.Table, source: str) -> pa.Table:

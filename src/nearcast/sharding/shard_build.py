@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
-from nearcast.geo.space import BOX_COLUMNS
+from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
 from nearcast.sharding.routing.replicas import Replicas, save_replicas
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.text.analyser import Analyser
@@ -23,6 +22,7 @@ from nearcast.text.analyser import Analyser
 SHARDS = "_shards"
 """A column of routed subscriptions: all shards that store a subscription, or null where one does."""
 
+NO_SUBSCRIPTIONS = SUBSCRIPTIONS_SCHEMA.append(pa.field(SHARDS, pa.list_(pa.int32()))).empty_table()
 SAMPLE = "sample.parquet"
 KEYS = "keys.npy"
 
@@ -47,19 +47,13 @@ class BuiltShard(NamedTuple):
     rejects: pa.Table
 
 
-def no_subscriptions() -> pa.Table:
-    """A table without rows, for shards that get no subscription."""
-    columns: dict[str, Any] = {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
-    return pa.table(columns | {name: pa.array([], pa.float64()) for name in BOX_COLUMNS})
-
-
 def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:
     """Build a shard and save it in a uniquely named folder of this attempt."""
     attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
     target = Path(settings.folder) / "attempts" / attempt
     target.mkdir(parents=True)
     table = table.take(pc.sort_indices(table["id"]))  # the same index whatever the order in which the parts arrived
-    subscriptions = table.drop_columns([SHARDS]) if SHARDS in table.column_names else table
+    subscriptions = table.drop_columns([SHARDS])
     index = build_index(
         subscriptions,
         settings.method,
@@ -74,7 +68,8 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     index.save(target / "index")
     save_replicas(target / "copies", _replicas(table))
     np.save(target / KEYS, keys)
-    return BuiltShard(shard, attempt, table.num_rows - len(rejects), _bytes_below(target), index.plan, rejects)
+    n_bytes = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
+    return BuiltShard(shard, attempt, table.num_rows - len(rejects), n_bytes, index.plan, rejects)
 
 
 def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
@@ -88,15 +83,9 @@ def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
 
 
 def _replicas(table: pa.Table) -> Replicas:
-    if SHARDS not in table.column_names:
-        return Replicas(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int32))
     replicated = table.filter(pc.is_valid(table[SHARDS]))
     ids = replicated["id"].cast(pa.int64()).to_numpy()
     values, starts = list_parts(replicated[SHARDS])
     order = np.argsort(ids, kind="stable")
     shards, starts = take(values.to_numpy(zero_copy_only=False).astype(np.int32), starts, order)
     return Replicas(ids[order], starts, shards)
-
-
-def _bytes_below(folder: Path) -> int:
-    return sum(os.path.getsize(file) for file in folder.rglob("*") if file.is_file())

@@ -13,43 +13,21 @@ import json
 import os
 import shutil
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from nearcast.arrays.bundle import write_whole
+from nearcast.engine.index import Index, open_index
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.sharding.routing.replicas import Replicas, open_replicas
+from nearcast.sharding.routing.router import Router
+from nearcast.sharding.weights import Weights
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
-if TYPE_CHECKING:
-    from nearcast.engine.index import Index
-    from nearcast.sharding.routing.router import Router
-    from nearcast.sharding.weights import Weights
-
 FORMAT = ["nearcast-shards", 2]
-
-
-class OpenCache:
-    """What was opened from paths by this process; the most recently used stay open."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._opened: OrderedDict[str, Any] = OrderedDict()
-
-    def get(self, path: str, open_path: Callable[[str], Any]) -> Any:
-        if path not in self._opened:
-            self._opened[path] = open_path(path)
-        self._opened.move_to_end(path)
-        while len(self._opened) > self._most:
-            self._opened.popitem(last=False)
-        return self._opened[path]
-
-
-_OPEN = OpenCache(256)  # two folders per shard
 
 
 class ShardedIndex(NamedTuple):
@@ -61,14 +39,6 @@ class ShardedIndex(NamedTuple):
     @property
     def n_shards(self) -> int:
         return int(self.manifest["n_shards"])
-
-    @property
-    def router_path(self) -> str:
-        return os.path.join(self.path, "router")
-
-    @property
-    def weights_path(self) -> str:
-        return os.path.join(self.path, "weights")
 
     @property
     def n_ranked(self) -> int:
@@ -84,14 +54,8 @@ class ShardedIndex(NamedTuple):
         """Bytes of all shards on disk: what a worker maps that opens every shard."""
         return sum(int(shard["bytes"]) for shard in self.manifest["shards"])
 
-    def shard_folder(self, shard: int) -> str:
-        return os.path.join(self.path, "shards", f"{shard:05d}")
-
-    def shard_path(self, shard: int) -> str:
-        return os.path.join(self.shard_folder(shard), "index")
-
-    def replicas_path(self, shard: int) -> str:
-        return os.path.join(self.shard_folder(shard), "copies")
+    def shard_path(self, shard: int, part: str = "index") -> str:
+        return os.path.join(self.path, "shards", f"{shard:05d}", part)
 
 
 def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> ShardedIndex:
@@ -142,28 +106,30 @@ def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def shard_index(sharded: ShardedIndex, shard: int) -> Index:
-    """A shard's index, mapped once per process: workers of one machine share its pages."""
-    from nearcast.engine.index import open_index
+# What workers open. A worker opens it once; those of one machine share its pages. No verification: the build checked
+# indexes, routers and weights, and each worker would read every byte again.
 
-    # No verification: the build checked it, and each worker would read every byte again.
-    return cast("Index", _OPEN.get(sharded.shard_path(shard), lambda path: open_index(path, verify=False)))
+
+def shard_index(sharded: ShardedIndex, shard: int) -> Index:
+    """A shard's index."""
+    return _open_index(sharded.shard_path(shard))
 
 
 def shard_replicas(sharded: ShardedIndex, shard: int) -> Replicas:
     """Which of a shard's subscriptions other shards store too."""
-    return cast("Replicas", _OPEN.get(sharded.replicas_path(shard), open_replicas))
+    return _open_replicas(sharded.shard_path(shard, "copies"))
 
 
 def shard_router(sharded: ShardedIndex) -> Router:
-    """The version's router, mapped once per process."""
-    from nearcast.sharding.routing.router import Router
-
-    return cast("Router", _OPEN.get(sharded.router_path, lambda path: Router.open(path, verify=False)))
+    return _open_router(os.path.join(sharded.path, "router"))
 
 
 def index_weights(sharded: ShardedIndex) -> Weights:
-    """The version's token weights, mapped once per process."""
-    from nearcast.sharding.weights import Weights
+    """The version's token weights."""
+    return _open_weights(os.path.join(sharded.path, "weights"))
 
-    return cast("Weights", _OPEN.get(sharded.weights_path, lambda path: Weights.open(path, verify=False)))
+
+_open_index = lru_cache(256)(partial(open_index, verify=False))
+_open_replicas = lru_cache(256)(open_replicas)
+_open_router = lru_cache(8)(partial(Router.open, verify=False))
+_open_weights = lru_cache(8)(partial(Weights.open, verify=False))

@@ -72,15 +72,20 @@ def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
     if values is None:
         faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number")
         return np.zeros(table.num_rows, np.int64)
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), None, values)
-    whole = cast(values, pa.int64(), "id", faults, "is not a whole number within int64")
-    if whole.null_count:
-        faults.add_where(is_null_mask(whole), "id", "no id; give each row a whole number")
-    ids: np.ndarray = filled(whole, 0).to_numpy(zero_copy_only=False)
+    ids = whole_numbers(values, "id", faults)
     for row in repeated_rows(ids[faults.good_rows], faults):
         faults.add(int(row), "id", f"id {ids[row]} is already in this table; ids must differ")
     return ids
+
+
+def whole_numbers(values: pa.Array, name: str, faults: Faults) -> np.ndarray:
+    """int64[n]: the values of column `name`; each null, NaN or unreadable value is a fault."""
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), None, values)
+    whole = cast(values, pa.int64(), name, faults, "is not a whole number within int64")
+    if whole.null_count:
+        faults.add_where(is_null_mask(whole), name, f"no {name}; give each row a whole number")
+    return np.asarray(filled(whole, 0).to_numpy(zero_copy_only=False))
 
 
 def repeated_rows(values: np.ndarray, faults: Faults) -> np.ndarray:

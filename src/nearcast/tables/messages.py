@@ -30,21 +30,43 @@ class Dialect(NamedTuple):
     """The accepted kinds of subscriptions; rows of other kinds are bad. None accepts every kind."""
 
 
+class MessageColumns(NamedTuple):
+    """The columns of all rows of a messages table, good and bad, and which rows are good."""
+
+    ids: np.ndarray  # int64[n]
+    boxes: np.ndarray  # float64[n,4]
+    times: np.ndarray  # int64[n]  microseconds, or NO_TIME
+    tokens: pa.Array
+    expires: np.ndarray | None  # int64[n]  None where they were not read
+    faults: Faults
+    rejects: pa.Table
+
+    @property
+    def good_rows(self) -> np.ndarray:
+        return self.faults.good_rows
+
+
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
     """(good messages, rejects). Tokens that are not in the vocabulary are ignored."""
-    table = as_arrow(source)
+    read = read_message_columns(as_arrow(source), dialect)
+    ids, boxes, times, tokens = read[:4]
+    if len(read.rejects):
+        good = read.good_rows
+        ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))
+    flat, starts = list_parts(tokens)
+    terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
+    return MessageBatch(ids, terms, starts, boxes, times), read.rejects
+
+
+def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool = False) -> MessageColumns:
+    """Read a messages table without a vocabulary."""
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "messages")
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
-    rejects = faults.raise_or_reject(table)
-    if len(rejects):
-        good = faults.good_rows
-        ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))
-    flat, starts = list_parts(tokens)
-    terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
-    return MessageBatch(ids, terms, starts, boxes, times), rejects
+    expires = times_of(table, "expires", faults) if reads_expires else None
+    return MessageColumns(ids, boxes, times, tokens, expires, faults, faults.raise_or_reject(table))
 
 
 def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:

@@ -31,7 +31,10 @@ def pictures(stats: dict[str, Any]) -> dict[str, bytes]:
     return made
 
 
-def _png(figure: Figure) -> bytes:
+def _png(figure: Figure, has_frame: bool = False) -> bytes:
+    """The figure as a PNG, without the upper and right sides of its frames unless `has_frame`."""
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(has_frame)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=120, metadata={"Software": None})
     return out.getvalue()
@@ -53,10 +56,8 @@ def _map(places: dict[str, Any]) -> bytes:
         interpolation="nearest",
     )
     figure.colorbar(image, label="messages in the cell")
-    axes.set_title(f"{int(np.nansum(density)):,} messages")
-    axes.set_xlabel("x")
-    axes.set_ylabel("y")
-    return _png(figure)
+    axes.set(title=f"{int(np.nansum(density)):,} messages", xlabel="x", ylabel="y")
+    return _png(figure, has_frame=True)
 
 
 def _aspect(ymin: float, ymax: float) -> float:
@@ -74,10 +75,9 @@ def _zipf(words: dict[str, Any]) -> bytes:
     for rank, (token, count) in enumerate(words["top"], 1):
         if rank in (1, 4, 16):
             axes.annotate(_plain_text(token[:30]), (rank, count), (6, 6), textcoords="offset points", color=_INK)
-    axes.set_title(f"{words['different']:,} different words")
-    axes.set_xlabel("rank of the word")
-    axes.set_ylabel("messages that hold it")
-    return _png(_framed(figure))
+    title = f"{words['different']:,} different words"
+    axes.set(title=title, xlabel="rank of the word", ylabel="messages that hold it")
+    return _png(figure)
 
 
 def _plain_text(token: str) -> str:
@@ -91,14 +91,13 @@ def _lengths(lengths: dict[str, Any]) -> bytes:
     counts = np.array(lengths["tokens"])
     last = int(np.flatnonzero(counts).max(initial=0)) + 1
     tokens.bar(np.arange(last), counts[:last], width=1.0, color=_BAR)
-    tokens.set_xlabel("tokens")
-    tokens.set_ylabel("messages")
+    tokens.set(xlabel="tokens", ylabel="messages")
     bits = np.array(lengths["characters_bits"])
     used = int(np.flatnonzero(bits).max(initial=0)) + 1
     characters.bar(np.arange(used), bits[:used], width=0.9, color=_BAR)
     characters.set_xticks(np.arange(used), [_range(k) for k in range(used)], rotation=45, ha="right")
     characters.set_xlabel("characters")
-    return _png(_framed(figure))
+    return _png(figure)
 
 
 def _range(bits: int) -> str:
@@ -114,9 +113,8 @@ def _times(times: dict[str, Any]) -> bytes:
     days.set_ylabel("messages a day" if each == 1 else f"messages in {each} days")
     days.tick_params("x", rotation=30)
     hours.bar(np.arange(24) + 0.5, times["hours"], width=0.85, color=_BAR)
-    hours.set_xlabel("hour of the day")
-    hours.set_xticks(range(0, 25, 6))
-    return _png(_framed(figure))
+    hours.set(xlabel="hour of the day", xticks=range(0, 25, 6))
+    return _png(figure)
 
 
 def _rejects(reasons: dict[str, int]) -> bytes:
@@ -126,13 +124,5 @@ def _rejects(reasons: dict[str, int]) -> bytes:
     axes.barh(range(len(top)), [count for _, count in top], color=_BAR)
     axes.set_yticks(range(len(top)), [_plain_text(reason.replace("…", "..."))[:60] for reason, _ in top])
     axes.invert_yaxis()
-    axes.set_xscale("symlog")
-    axes.set_xlabel("records")
-    return _png(_framed(figure))
-
-
-def _framed(figure: Figure) -> Figure:
-    """The figure without the upper and right sides of its frames."""
-    for axes in figure.axes:
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure
+    axes.set(xscale="symlog", xlabel="records")
+    return _png(figure)

@@ -26,11 +26,10 @@ from nearcast.sharding.normalise import (
     ids_with_repeats,
     normalise_subscriptions,
     served_dialect,
-    whole_numbers,
     with_source,
 )
 from nearcast.tables import Dialect, as_arrow, read_subscriptions
-from nearcast.tables.columns import column, strings_of
+from nearcast.tables.columns import column, strings_of, whole_numbers
 from nearcast.tables.faults import Faults
 from nearcast.text.vocabulary import Vocabulary
 
@@ -39,8 +38,6 @@ DELTA_METHOD = "pyramid"
 """The method for inserted subscriptions of kind `match`: for so few of them, choosing one costs more than it saves."""
 MOST_SECONDS_TO_WRITE = 10.0
 """An unreadable file younger than this may still be incomplete: it waits, and so do all files after it."""
-
-_OPS = ("insert", "remove")
 
 
 class Changes(NamedTuple):
@@ -97,15 +94,16 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     try:
         is_insert = _operations(table, faults)
         ids = ids_with_repeats(table, faults)
-        order = _order(table, faults)
+        given_order = column(table, "order")
+        order = None if given_order is None else whole_numbers(given_order, "order", faults)
     except InvalidInput as error:
         return _no_changes(file_reject(name, error.reason, error.column))
     _check_inserts(table, is_insert, dialect, faults)
     rejects = with_source(faults.raise_or_reject(table), name)
     good = faults.good_rows
-    good = good[np.argsort(order[good], kind="stable")]
-    last = _last_of_each(ids[good])
-    kept = good[last]
+    if order is not None:
+        good = good[np.argsort(order[good], kind="stable")]
+    kept = good[_last_of_each(ids[good])]
     inserts = kept[is_insert[kept]]
     inserted = normalise_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
     return Changes(inserted, ids[kept[~is_insert[kept]]], rejects, len(good))
@@ -149,15 +147,8 @@ def _operations(table: pa.Table, faults: Faults) -> np.ndarray:
     ops = values.fill_null("").to_numpy(zero_copy_only=False).astype(object)
     is_insert = np.asarray(ops == "insert", bool)
     for row in np.flatnonzero(~is_insert & ~np.asarray(ops == "remove", bool)):
-        faults.add(int(row), "op", f"no operation '{ops[row]}'; it is one of {', '.join(_OPS)}")
+        faults.add(int(row), "op", f"no operation '{ops[row]}'; it is one of insert, remove")
     return is_insert
-
-
-def _order(table: pa.Table, faults: Faults) -> np.ndarray:
-    values = column(table, "order")
-    if values is None:
-        return np.arange(table.num_rows)
-    return whole_numbers(values, "order", faults)
 
 
 def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, faults: Faults) -> None:

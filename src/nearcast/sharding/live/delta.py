@@ -15,23 +15,20 @@ import os
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
+from nearcast.engine.index import Index, build_index
 from nearcast.errors import CorruptFile
 from nearcast.model import RANK
 from nearcast.sharding.live.changes import DELTA_METHOD, Changes
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
-from nearcast.sharding.sharded_index import OpenCache
 from nearcast.sharding.weights import Weights, ranked_rows, unranked_rows
 from nearcast.tables import Dialect, write_table
-
-if TYPE_CHECKING:
-    from nearcast.engine.index import Index
 
 
 class Delta(NamedTuple):
@@ -102,7 +99,8 @@ def load_delta(path: str | os.PathLike[str]) -> Delta:
     return Delta(head["number"], live, touched["id"].to_numpy(), touched["at"].to_numpy(), files)
 
 
-_OPEN = OpenCache(4)  # the delta in use, and some for repeated batches
+_OPENED: dict[str, tuple[list[Index], np.ndarray]] = {}
+_MOST_OPENED = 4  # the delta in use, and some for repeated batches
 
 
 def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> tuple[list[Index], np.ndarray]:
@@ -110,17 +108,15 @@ def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> t
 
     `weights` gives the weights of the base; it is called only if a subscription is ranked.
     """
-
-    def build(path: str) -> tuple[list[Index], np.ndarray]:
+    if path not in _OPENED:
         delta = load_delta(path)
-        return _indexes(delta.live, dialect, weights), delta.touched
-
-    return cast("tuple[list[Index], np.ndarray]", _OPEN.get(path, build))
+        _OPENED[path] = (_indexes(delta.live, dialect, weights), delta.touched)
+        for oldest in list(_OPENED)[:-_MOST_OPENED]:
+            del _OPENED[oldest]
+    return _OPENED[path]
 
 
 def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -> list[Index]:
-    from nearcast.engine.index import build_index
-
     plain, ranked = unranked_rows(live), ranked_rows(live)
     space = dialect.space.bounds if dialect.space.planar else None
     indexes = []

@@ -7,14 +7,12 @@ span of shards as long as there are few copies; otherwise its rows are spread (s
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import take
 from nearcast.sharding.planning.loads import shard_loads
-from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.planning.workload_sample import RoutedKeywords, WorkloadSample
 from nearcast.sharding.routing.areas import mix_hash
 from nearcast.sharding.routing.keyword_shards import MOST_SHARDS, SPREAD_OVER_ALL, code_of_span, file_keywords
 from nearcast.sharding.routing.router import Router
@@ -28,41 +26,33 @@ _PASSES = 4  # each pass knows the mean load of the pass before
 _CHOOSE = -1
 
 
-class CostlyKeywords(NamedTuple):
-    """Keywords in the order in which they are placed, and their costs."""
-
-    n_rows: np.ndarray  # int64[n]
-    lookup_ns: np.ndarray  # float64[n]  of all rows of a keyword, for each message that contains it
-    starts: np.ndarray  # int64[n+1]
-    messages: np.ndarray  # int64[...]  the messages with each keyword
-    visit_ns: np.ndarray  # float64[n_messages]
-
-
 def place_keywords(router: Router, sample: WorkloadSample) -> Router:
     """The same router, with the keywords placed that enough sampled messages contain."""
     keywords = sample.keywords
     n_seen = np.diff(keywords.starts)
     if not 1 < router.n_shards <= MOST_SHARDS or not (n_seen >= _FEWEST_SEEN).any():
         return router
-    visit_ns = sample.visit_ns
     by_hash = router.assign_by_keyword(np.arange(len(n_seen)), keywords.hashes, keywords.hashes)[:, 1]
     codes = np.where(n_seen < _FEWEST_SEEN, by_hash, _CHOOSE)
-    order = np.lexsort((-n_seen * (visit_ns.mean() + keywords.lookup_ns), codes == _CHOOSE))
+    order = np.lexsort((-n_seen * (sample.visit_ns.mean() + keywords.lookup_ns), codes == _CHOOSE))
     messages, starts = take(keywords.messages, keywords.starts, order)
-    costly = CostlyKeywords(keywords.n_rows[order], keywords.lookup_ns[order], starts, messages, visit_ns)
+    hashes, n_rows, lookup_ns = (column[order] for column in keywords[:3])
+    costly = RoutedKeywords(hashes, n_rows, lookup_ns, starts, messages)
     chosen = _chosen_codes(router, sample, costly, codes[order])
     is_placed = codes[order] == _CHOOSE
-    router.placements.put(file_keywords(keywords.hashes[order][is_placed]), chosen[is_placed].astype(np.int32))
+    router.placements.put(file_keywords(hashes[is_placed]), chosen[is_placed].astype(np.int32))
     return router
 
 
-def _chosen_codes(router: Router, sample: WorkloadSample, costly: CostlyKeywords, codes: np.ndarray) -> np.ndarray:
+def _chosen_codes(router: Router, sample: WorkloadSample, costly: RoutedKeywords, codes: np.ndarray) -> np.ndarray:
     """int64[n]: the codes of the pass with the most even loads."""
+    visit_ns = sample.visit_ns
     before = shard_loads(router, sample, by_keyword=False)
     cap, best, least = np.inf, codes, np.inf
     for _ in range(_PASSES):
         loads, is_visited, chosen = before.shards.copy(), before.is_visited.copy(), codes.copy()
-        place_costly_keywords(costly, np.array([cap, MOST_IN_SPANS * costly.n_rows.sum()]), is_visited, loads, chosen)
+        limits = np.array([cap, MOST_IN_SPANS * costly.n_rows.sum()])
+        place_costly_keywords(costly, visit_ns, limits, is_visited, loads, chosen)
         uneven = loads.max() / loads.mean()
         if uneven < least:
             best, least = chosen, uneven
@@ -73,7 +63,7 @@ def _chosen_codes(router: Router, sample: WorkloadSample, costly: CostlyKeywords
 
 
 @kernel
-def place_costly_keywords(costly, limits, is_visited, loads, codes):
+def place_costly_keywords(costly, visit_ns, limits, is_visited, loads, codes):
     """Replace each _CHOOSE in `codes`; update visits and loads. `limits`: the largest load that a shard should have,
     and how many copies may still be made.
     """
@@ -81,7 +71,7 @@ def place_costly_keywords(costly, limits, is_visited, loads, codes):
     added = np.empty(n_shards)
     for keyword in range(len(codes)):
         own = costly.messages[costly.starts[keyword] : costly.starts[keyword + 1]]
-        sum_new_visits(own, costly.visit_ns, is_visited, added)
+        sum_new_visits(own, visit_ns, is_visited, added)
         lookups_ns = costly.lookup_ns[keyword] * len(own)
         first, size = np.int64(codes[keyword]), np.int64(1)
         if codes[keyword] == _CHOOSE:
@@ -93,7 +83,7 @@ def place_costly_keywords(costly, limits, is_visited, loads, codes):
                 for m in own:
                     is_visited[m, shard] = True
         else:
-            visit_span(costly, keyword, first, size, is_visited, loads)
+            visit_span(costly, keyword, visit_ns, first, size, is_visited, loads)
 
 
 @kernel
@@ -141,7 +131,7 @@ def evenest_span(loads, added, lookups_ns, size):
 
 
 @kernel
-def visit_span(costly, keyword, first, size, is_visited, loads):
+def visit_span(costly, keyword, visit_ns, first, size, is_visited, loads):
     """Let each message of a keyword visit one shard of the span, unless it visits one already; add the loads."""
     n_shards = len(loads)
     lookup_ns = costly.lookup_ns[keyword]
@@ -155,4 +145,4 @@ def visit_span(costly, keyword, first, size, is_visited, loads):
         if not is_there:
             shard = (first + mix_hash(m, keyword) % size) % n_shards
             is_visited[m, shard] = True
-            loads[shard] += costly.visit_ns[m] + lookup_ns
+            loads[shard] += visit_ns[m] + lookup_ns

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.sharding.planning.costs import MATCH_NS
-from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.arrays.ragged import starts_of, take
+from nearcast.sharding.planning.workload_sample import MATCH_NS, WorkloadSample
 from nearcast.sharding.routing.keyword_shards import SPREAD_OVER_ALL, shards_of_keyword
 from nearcast.sharding.routing.router import Router, distinct_keys, hashes_of_terms
 from nearcast.sharding.routing.visits import Messages
@@ -75,12 +75,9 @@ def _visits(router: Router, sample: WorkloadSample) -> np.ndarray:
 
 def _matches(sample: WorkloadSample, triples: np.ndarray, visits: np.ndarray, n_shards: int) -> np.ndarray:
     """float64[n_shards]: matches found in each shard. A match that several shards find counts in each of them."""
-    counts = np.bincount(triples[:, 0], minlength=sample.rows.size)
-    starts = np.concatenate([[0], np.cumsum(counts)])
+    starts = starts_of(np.bincount(triples[:, 0], minlength=sample.rows.size))  # the triples of a row are adjacent
+    shards, copy_starts = take(np.ascontiguousarray(triples[:, 1]), starts, sample.match_rows)
     messages = np.repeat(np.arange(sample.messages.size), np.diff(sample.match_starts))
-    copies = counts[sample.match_rows]
-    # The triples of a row are adjacent, from starts[row].
-    offsets = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
-    shards = triples[np.repeat(starts[sample.match_rows], copies) + offsets, 1]
-    met = np.isin(np.repeat(messages, copies) * n_shards + shards, visits[:, 0] * n_shards + visits[:, 1])
+    messages = np.repeat(messages, np.diff(copy_starts))
+    met = np.isin(messages * n_shards + shards, visits[:, 0] * n_shards + visits[:, 1])
     return np.bincount(shards[met], minlength=n_shards).astype(np.float64)

@@ -8,8 +8,7 @@ import numpy as np
 
 from nearcast.arrays.intmap import IntMap
 from nearcast.model import RowBatch
-from nearcast.sharding.planning.costs import MATCH_NS, MESSAGE_NS
-from nearcast.sharding.planning.workload_sample import WorkloadSample
+from nearcast.sharding.planning.workload_sample import MATCH_NS, MESSAGE_NS, WorkloadSample
 from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mix_hash
 from nearcast.sharding.routing.router import Router, hashes_of_terms
 
@@ -104,20 +103,16 @@ def _weights(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(keys, nanoseconds): the cost of the visits and matches that each key causes among the messages here."""
     known = np.unique(keys[is_divided & (keys != NO_KEY)])
-    if not len(known):
-        return known, np.empty(0)
     of_message = np.repeat(is_here, np.diff(sample.messages.term_starts))
     hashes = hashes_of_terms(sample.vocabulary)[sample.messages.terms[of_message]]
     of_match = np.repeat(is_here, np.diff(sample.match_starts))
     rows = sample.match_rows[of_match]
     matched = keys[rows[is_divided[rows]]]
-    visits, matches = (_counts_among(known, values) for values in (hashes, matched))
+    visits, matches = (
+        np.bincount(np.searchsorted(known, values[np.isin(values, known)]), minlength=len(known))
+        for values in (hashes, matched)
+    )
     return known, MESSAGE_NS * visits + MATCH_NS * sample.scale * matches
-
-
-def _counts_among(known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    return np.bincount(at[known[at] == values], minlength=len(known))
 
 
 def _place(router: Router, found: tuple[np.ndarray, np.ndarray], area: int, to: tuple[np.ndarray, np.ndarray]) -> None:

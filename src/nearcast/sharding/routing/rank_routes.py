@@ -70,16 +70,11 @@ def find_required_keywords(rank_params, weights, place, out):
                 k += 1
 
 
-class Filing(NamedTuple):
-    """Where ranked rows are filed."""
-
-    by_place: tuple[np.ndarray, np.ndarray]  # (rows int64[k], keys int64[k], each a hash or NO_KEY)
-    by_keyword: tuple[np.ndarray, np.ndarray]  # (rows int64[k], keys int64[k])
-    everywhere: np.ndarray  # rows int64[k]
+RowKeys = tuple[np.ndarray, np.ndarray]  # rows int64[k], keys int64[k]: hashes or NO_KEY
 
 
-def file_ranked_rows(ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray) -> Filing:
-    """Decide for each row where it is filed. `weights` and `hashes` are by term."""
+def file_ranked_rows(ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray) -> tuple[RowKeys, RowKeys, np.ndarray]:
+    """(rows filed by place, rows filed by keyword, rows filed everywhere). `weights` and `hashes` are by term."""
     within, outside = required_keywords(ranked, weights, 1.0), required_keywords(ranked, weights, 0.0)
     keys = hashes[ranked.terms]
     row_of = np.repeat(np.arange(ranked.size), np.diff(ranked.term_starts))
@@ -89,4 +84,4 @@ def file_ranked_rows(ranked: RowBatch, weights: np.ndarray, hashes: np.ndarray) 
     by_place = (np.concatenate([row_of[inside], plain]), np.concatenate([keys[inside], np.full(len(plain), NO_KEY)]))
     needed_inside, needed_outside = ((states == BY_KEYWORD)[row_of] for states in (within.states, outside.states))
     anywhere = np.where(needed_inside & needed_outside, within.is_key, outside.is_key & ~needed_inside)
-    return Filing(by_place, (row_of[anywhere], keys[anywhere]), np.flatnonzero(outside.states == ALWAYS))
+    return by_place, (row_of[anywhere], keys[anywhere]), np.flatnonzero(outside.states == ALWAYS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,13 +20,14 @@ from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.model import RANK, RowBatch
-from nearcast.sharding.normalise import read_message_columns, served_dialect
+from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.routing.areas import NO_KEY, Areas, Rows, assign_rows, hash_tokens, rarest_keys
 from nearcast.sharding.routing.keyword_shards import are_keywords, file_by_keyword
 from nearcast.sharding.routing.rank_routes import file_ranked_rows
 from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
+from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -54,32 +56,19 @@ class Assigned(NamedTuple):
     rejects: pa.Table
 
 
+@dataclass(eq=False)
 class Router:
-    """Routes by place and by key. `keys` are the keys in use, collected when the shards are built."""
+    """Routes by place and by key."""
 
-    def __init__(self, areas: Areas, dialect: Dialect, maps: dict[str, IntMap] | None = None) -> None:
-        self.areas = areas
-        self._dialect = dialect
-        maps = maps or {}
-        self.frequencies = maps.get("frequencies", IntMap())
-        self.placements = maps.get("placements", IntMap())
-        self.keys = maps.get("keys", IntMap())
+    areas: Areas
+    dialect: Dialect
+    frequencies: IntMap = field(default_factory=IntMap)  # by hash: how many sampled messages contain the token
+    placements: IntMap = field(default_factory=IntMap)  # the shards of costly keys
+    keys: IntMap = field(default_factory=IntMap)  # the keys in use, collected when the shards are built
 
     @property
     def n_shards(self) -> int:
         return int(self.areas.limits[1])
-
-    @property
-    def n_leaves(self) -> int:
-        return len(self.areas.is_divided)
-
-    @property
-    def analyser(self) -> Analyser:
-        return self._dialect.analyser
-
-    @property
-    def space(self) -> Space:
-        return self._dialect.space
 
     @property
     def reads_text(self) -> bool:
@@ -93,25 +82,22 @@ class Router:
 
     @property
     def divides_wide(self) -> bool:
-        return int(self.areas.limits[0]) < self.n_leaves
+        return int(self.areas.limits[0]) < len(self.areas.is_divided)
 
     # -- messages
 
     def route(self, messages: pa.Table, on_bad: OnBad = "skip") -> Routed:
         """The shards that each message visits. Bad rows visit none."""
-        analyser = self.analyser if self.reads_text else _NO_TOKENS
-        read = read_message_columns(messages, self._dialect._replace(analyser=analyser, on_bad=on_bad))
+        analyser = self.dialect.analyser if self.reads_text else _NO_TOKENS
+        read = read_message_columns(messages, self.dialect._replace(analyser=analyser, on_bad=on_bad))
         good = read.good_rows
-        pairs = self._visits(read.ids[good], read.boxes[good], read.tokens.take(pa.array(good)))
+        hashes, starts = np.empty(0, np.int64), np.zeros(len(good) + 1, np.int64)
+        if self.reads_text:
+            tokens, starts = list_parts(read.tokens.take(pa.array(good)))
+            hashes = hashes_of(tokens)
+        pairs = self.route_read(Messages(read.ids[good], read.boxes[good], hashes, starts))
         rows, shards = _distinct_pairs(good[pairs[:, 0]], pairs[:, 1])
         return Routed(rows, shards, read.ids, read.tokens if self.reads_text else None, read.rejects)
-
-    def _visits(self, ids: np.ndarray, boxes: np.ndarray, tokens: pa.Array) -> np.ndarray:
-        hashes, starts = np.empty(0, np.int64), np.zeros(len(ids) + 1, np.int64)
-        if self.reads_text:
-            flat, starts = list_parts(tokens)
-            hashes = hashes_of(flat)
-        return self.route_read(Messages(ids, boxes, hashes, starts))
 
     def route_read(self, messages: Messages) -> np.ndarray:
         """int64[k,2]: (row, shard), rows ascending, of messages whose tokens are hashed."""
@@ -132,7 +118,7 @@ class Router:
         `weights` are those of the whole table; without weights, these rows are taken to be the whole table.
         """
         vocabulary = Vocabulary()
-        read = read_subscriptions(subscriptions, vocabulary, served_dialect(self._dialect)._replace(on_bad=on_bad))
+        read = read_subscriptions(subscriptions, vocabulary, served_dialect(self.dialect)._replace(on_bad=on_bad))
         plain, ranked = read.rows(), read.rows(RANK)
         owners, triples = plain.owner_ids, self.assign_read(plain, vocabulary)
         if ranked.size:
@@ -141,7 +127,8 @@ class Router:
             more = self.assign_ranked(ranked, by_term, vocabulary) + np.array([len(owners), 0, 0])
             owners = np.concatenate([owners, ranked.owner_ids])
             triples = np.concatenate([triples, more])
-        positions = _positions(subscriptions.num_rows, read.rejects, read.ids, owners)
+        good = np.delete(np.arange(subscriptions.num_rows), read.rejects["row"].to_numpy())
+        positions = good[rows_of_ids(read.ids, owners)]
         rows, shards = _distinct_pairs(positions[triples[:, 0]], triples[:, 1])
         return Assigned(rows, shards, distinct_keys(triples), len(read.ids), ranked.size, read.rejects)
 
@@ -153,15 +140,15 @@ class Router:
     def assign_ranked(self, ranked: RowBatch, weights: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
         """The same for ranked rows; `weights` are by term."""
         if self.n_shards == 1:
-            return _triples(np.arange(ranked.size), 0, NO_KEY)
+            return np.column_stack(np.broadcast_arrays(np.arange(ranked.size), 0, NO_KEY))
         by_place, by_keyword, everywhere = file_ranked_rows(ranked, weights, hashes_of_terms(vocabulary))
         boxes = _plain(ranked.boxes[by_place[0]], np.float64)
         placed = assign_rows(self.areas, self.placements.arrays, Rows(boxes, by_place[1]))
         placed[:, 0] = by_place[0][placed[:, 0]]
         owners = ranked.owner_ids[by_keyword[0]]
         keywords = self.assign_by_keyword(by_keyword[0], owners, by_keyword[1])
-        shards = np.tile(np.arange(self.n_shards), len(everywhere))
-        return np.concatenate([placed, keywords, _triples(np.repeat(everywhere, self.n_shards), shards, NO_KEY)])
+        rows, shards = np.repeat(everywhere, self.n_shards), np.tile(np.arange(self.n_shards), len(everywhere))
+        return np.concatenate([placed, keywords, np.column_stack(np.broadcast_arrays(rows, shards, NO_KEY))])
 
     def assign_by_keyword(self, rows: np.ndarray, owners: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """The same for rows filed under these keywords, wherever a message is."""
@@ -184,8 +171,7 @@ class Router:
         keys, shards = _plain(filed[:, 0], np.int64), _plain(filed[:, 1], np.int32)
         codes = self.placements.get(keys)  # keywords in several shards: a message needs the code of all of them
         known.put(keys, np.where(codes > self.n_shards, codes, shards))
-        maps = {"frequencies": self.frequencies, "placements": self.placements, "keys": known}
-        return Router(self.areas, self._dialect, maps)
+        return replace(self, keys=known)
 
     # -- files
 
@@ -194,7 +180,9 @@ class Router:
         for name in _MAPS:
             entries: IntMap = getattr(self, name)
             arrays |= {f"{name}.{part}": array for part, array in entries.arrays._asdict().items()}
-        write_bundle(path, FORMAT, arrays, {"space": self.space.header(), "analyser": self.analyser.header()})
+        write_bundle(
+            path, FORMAT, arrays, {"space": self.dialect.space.header(), "analyser": self.dialect.analyser.header()}
+        )
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Router:
@@ -204,7 +192,7 @@ class Router:
             name: IntMap.from_arrays(IntMapArrays(arrays[f"{name}.keys"], arrays[f"{name}.values"])) for name in _MAPS
         }
         dialect = Dialect(Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip")
-        return cls(areas, dialect, maps)
+        return cls(areas, dialect, **maps)
 
 
 class _NoTokens(Analyser):
@@ -236,12 +224,10 @@ def _entries(table: IntMap) -> tuple[np.ndarray, np.ndarray]:
     return table.arrays.keys[used], table.arrays.values[used]
 
 
-def _positions(n_rows: int, rejects: pa.Table, ids: np.ndarray, owner_ids: np.ndarray) -> np.ndarray:
-    """The table's row of each owner. `ids` are the ids of the rows that were not rejected, in their order."""
-    is_good = np.ones(n_rows, bool)
-    is_good[rejects["row"].to_numpy()] = False
+def rows_of_ids(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """int64[n]: a row of each wanted id, all of which are in `ids`."""
     order = np.argsort(ids, kind="stable")
-    return np.asarray(np.flatnonzero(is_good)[order[np.searchsorted(ids[order], owner_ids)]])
+    return np.asarray(order[np.searchsorted(ids[order], wanted)])
 
 
 def distinct_keys(triples: np.ndarray) -> np.ndarray:
@@ -249,12 +235,6 @@ def distinct_keys(triples: np.ndarray) -> np.ndarray:
     filed = triples[triples[:, 2] != NO_KEY]
     first = np.unique(filed[:, 2], return_index=True)[1]
     return np.ascontiguousarray(filed[first][:, (2, 1)])
-
-
-def _triples(rows: np.ndarray, shards: np.ndarray | int, keys: np.ndarray | np.int64) -> np.ndarray:
-    made = np.empty((len(rows), 3), np.int64)
-    made[:, 0], made[:, 1], made[:, 2] = rows, shards, keys
-    return made
 
 
 def _distinct_pairs(rows: np.ndarray, shards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """Builds a sharded index: plan the shards, send each subscription to its shards, build each shard in a task, publish.
 
-Each task writes under a unique name and returns the name; the version consists of the folders that the driver received.
-A task that runs twice, or dies half way, therefore leaves nothing that counts.
+Each task writes under a unique name and reports the name; the version consists of the folders that were reported. A
+task that runs twice, or dies half way, therefore leaves nothing that counts.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,39 +21,23 @@ import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.ingest.row_groups import sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import shard_lists
 from nearcast.sharding.routing.router import Assigned, Router
-from nearcast.sharding.shard_build import KEYS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard, no_subscriptions
+from nearcast.sharding.shard_build import KEYS, NO_SUBSCRIPTIONS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, new_version, publish, shard_router
 from nearcast.sharding.weights import Weights, given_weights
 from nearcast.spark.batch.duplicate_ids import Source, TablePart, open_source
 from nearcast.spark.batch.idf import counted_weights
-from nearcast.spark.runtime.arrow_payload import NO_SHARD, ArrowPayload, join_tables, read_arrow_stream
-from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
+from nearcast.spark.runtime.session import SparkSession
+from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables, run_on_shards, send_payloads
 from nearcast.tables import REJECTS_SCHEMA, Dialect
 from nearcast.text.analyser import Analyser
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 SAMPLED_SUBSCRIPTIONS, SAMPLED_MESSAGES = 100_000, 20_000
-_REPORT_SCHEMA = pa.schema(
-    [("shard", pa.int32()), ("attempt", pa.string()), ("subscriptions", pa.int64()), ("bytes", pa.int64())]
-    + [("plan", pa.string()), ("rejects", pa.binary()), ("counts", pa.string())]
-)
-
-
-class BuildJob(NamedTuple):
-    """What every task must know. Small: it travels to workers with each task."""
-
-    settings: BuildSettings
-    source: Source
-    n_shards: int
 
 
 def build_sharded(  # noqa: PLR0913  each is a choice of the user
@@ -84,7 +69,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
         all_weights.save(folder / "weights")
         router, sample = _make_router(folder, (subscriptions, messages), shards, dialect, all_weights)
         settings = BuildSettings(str(folder), method, None if space is None else tuple(space), dialect.analyser)
-        reports = _run(session, BuildJob(settings, source, shards)) if source.tasks else []
+        reports = _run(session, settings, source, shards) if source.tasks else []
         manifest = _assemble(settings, router, sample, reports) | {"table": os.path.abspath(subscriptions)}
         return publish(out, folder, manifest)
     except BaseException:
@@ -98,7 +83,7 @@ def _make_router(
     """(the router, which is saved for the tasks; the sample of messages, if there is one)."""
     subscriptions, total = sampled_rows(sources[0], SAMPLED_SUBSCRIPTIONS)
     if subscriptions is None:
-        subscriptions = no_subscriptions()
+        subscriptions = NO_SUBSCRIPTIONS
     messages = None if sources[1] is None else sampled_rows(sources[1], SAMPLED_MESSAGES)[0]
     if messages is not None:
         pq.write_table(messages, folder / SAMPLE)
@@ -108,22 +93,29 @@ def _make_router(
     return router, messages
 
 
-def _run(session: SparkSession, job: BuildJob) -> list[Any]:
+class _AllRouted(NamedTuple):
+    """The report of the partition that gets the rejects and counts of all tasks that route."""
+
+    counts: Counter[str]
+    rejects: pa.Table
+
+
+def _run(session: SparkSession, settings: BuildSettings, source: Source, n_shards: int) -> list[Any]:
     """One Spark job: read and route, shuffle, build. The last partition gets the rejects and counts."""
-    routed = send_payloads(session, len(job.source.tasks), partial(_route, job), job.n_shards + 1)
-    return run_on_shards(routed, partial(_build, job), _REPORT_SCHEMA)
+    route = partial(_route, settings, source, n_shards)
+    return run_on_shards(send_payloads(session, len(source.tasks), route, n_shards + 1), partial(_build, settings))
 
 
 # -- in a task
 
 
-def _route(job: BuildJob, task: int) -> Iterator[ArrowPayload]:
-    unfinished = ShardedIndex(job.settings.folder, {})
-    part = job.source.read(task)
+def _route(settings: BuildSettings, source: Source, n_shards: int, task: int) -> Iterator[ArrowPayload]:
+    unfinished = ShardedIndex(settings.folder, {})
+    part = source.read(task)
     assigned = shard_router(unfinished).assign(part.table, weights=index_weights(unfinished))
     if assigned.n_ranked:
-        find_method("rank", job.settings.method)  # raises an error that names the methods which can rank
-    return _payloads(job.n_shards, part, assigned)
+        find_method("rank", settings.method)  # raises an error that names the methods which can rank
+    return _payloads(n_shards, part, assigned)
 
 
 def _payloads(n_shards: int, part: TablePart, assigned: Assigned) -> Iterator[ArrowPayload]:
@@ -136,18 +128,14 @@ def _payloads(n_shards: int, part: TablePart, assigned: Assigned) -> Iterator[Ar
         yield ArrowPayload(shard, shard, table.take(pa.array(assigned.rows[assigned.shards == shard])), keys.tobytes())
 
 
-def _build(job: BuildJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
-    """Build a shard and report it; report the rejects and counts."""
+def _build(settings: BuildSettings, shard: int, payloads: list[ArrowPayload]) -> Iterator[BuiltShard | _AllRouted]:
+    table = join_tables(payloads)
     if shard == NO_SHARD:
-        for payload in payloads:
-            yield _report(BuiltShard(NO_SHARD, "", 0, 0, "", payload.table), payload.note or b"{}")
-        return
-    keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
-    yield _report(build_shard(job.settings, shard, join_tables(payloads), keys), b"{}")
-
-
-def _report(built: BuiltShard, counts: bytes) -> list[Any]:
-    return [*built[:-1], as_arrow_stream(built.rejects), counts.decode()]
+        counts = (Counter(json.loads(payload.note)) for payload in payloads if payload.note)
+        yield _AllRouted(sum(counts, Counter()), table)
+    else:
+        keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
+        yield build_shard(settings, shard, table, keys)
 
 
 # -- back in the driver
@@ -156,61 +144,49 @@ def _report(built: BuiltShard, counts: bytes) -> list[Any]:
 def _assemble(settings: BuildSettings, router: Router, sample: pa.Table | None, reports: list[Any]) -> dict[str, Any]:
     """Give the shards their final names, complete the router, and return the manifest."""
     folder = Path(settings.folder)
-    built = {row.shard: row for row in reports if row.shard != NO_SHARD}
+    built = {report.shard: report for report in reports if isinstance(report, BuiltShard)}
     for shard in set(range(router.n_shards)) - set(built):
-        built[shard] = build_shard(settings, shard, no_subscriptions(), np.empty(0, np.int64))
+        built[shard] = build_shard(settings, shard, NO_SUBSCRIPTIONS, np.empty(0, np.int64))
     filed = []
-    for shard, row in built.items():
+    for shard, report in built.items():
         target = folder / "shards" / f"{shard:05d}"
-        (folder / "attempts" / row.attempt).rename(target)
+        (folder / "attempts" / report.attempt).rename(target)
         keys = np.load(target / KEYS)
         filed.append(np.column_stack([keys, np.full(len(keys), shard)]))
     router = router.with_keys(np.concatenate(filed))
     router.save(folder / "router")
     for name in ("attempts", "duplicates"):
         shutil.rmtree(folder / name, ignore_errors=True)
-    rejects = _rejects(folder, reports)
-    return _manifest(router, settings, [built[shard] for shard in range(router.n_shards)]) | {
-        **_totals(reports, rejects),
-        **_visit_statistics(router, sample),
-    }
-
-
-def _rejects(folder: Path, reports: list[Any]) -> pa.Table:
-    tables = [read_arrow_stream(row.rejects) for row in reports]
-    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *tables]).sort_by("row")
+    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(report.rejects for report in reports)])
     if len(rejects):
-        pq.write_table(rejects, folder / "rejects.parquet")
-    return rejects
+        pq.write_table(rejects.sort_by("row"), folder / "rejects.parquet")
+    counts = sum((report.counts for report in reports if isinstance(report, _AllRouted)), Counter[str]())
+    counts["rejected"] = len(rejects)
+    shards = [built[shard] for shard in range(router.n_shards)]
+    return _manifest(router, settings, shards, counts) | _visit_statistics(router, sample)
 
 
-def _manifest(router: Router, settings: BuildSettings, built: list[Any]) -> dict[str, Any]:
+def _manifest(
+    router: Router, settings: BuildSettings, shards: list[BuiltShard], counts: Counter[str]
+) -> dict[str, Any]:
+    """`never`: good subscriptions that can match no message and are in no shard."""
+    stored, copies = counts["good"] - counts["never"], sum(shard.subscriptions for shard in shards)
     return {
         "n_shards": router.n_shards,
         "method": settings.method,
-        "space": router.space.header(),
-        "analyser": router.analyser.header(),
+        "space": router.dialect.space.header(),
+        "analyser": router.dialect.analyser.header(),
         "by_text": {
             "leaves": int(router.areas.is_divided.sum()),
             "wide": router.divides_wide,
             "keys": router.keys.size,
         },
-        "shards": [{"subscriptions": row.subscriptions, "bytes": row.bytes, "plan": row.plan} for row in built],
-        "copies": sum(row.subscriptions for row in built),
-    }
-
-
-def _totals(reports: list[Any], rejects: pa.Table) -> dict[str, Any]:
-    """Counts of the whole table. `never`: good subscriptions that can match no message and are in no shard."""
-    counts = [json.loads(row.counts) for row in reports if row.shard == NO_SHARD]
-    good, never, ranked = (sum(count.get(name, 0) for count in counts) for name in ("good", "never", "ranked"))
-    stored = good - never
-    copies = sum(row.subscriptions for row in reports if row.shard != NO_SHARD)
-    return {
+        "shards": [{name: getattr(shard, name) for name in ("subscriptions", "bytes", "plan")} for shard in shards],
+        "copies": copies,
         "subscriptions": stored,
-        "ranked": ranked,
-        "never": never,
-        "rejected": len(rejects),
+        "ranked": counts["ranked"],
+        "never": counts["never"],
+        "rejected": counts["rejected"],
         "replication": copies / stored if stored else 1.0,
     }
 

@@ -8,59 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import as_arrow_stream
 from nearcast.sharding.routing.router import hashes_of
 from nearcast.sharding.weights import Weights
 from nearcast.spark.batch.duplicate_ids import Source
-from nearcast.spark.runtime.arrow_payload import ArrowPayload, read_arrow_stream
-from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
+from nearcast.spark.runtime.session import SparkSession
+from nearcast.spark.runtime.tasks import ArrowPayload, join_tables, run_on_shards, send_payloads
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, subscriptions_per_term
 from nearcast.tables.columns import strings_of
 from nearcast.text.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _MOST_PARTS = 64
 _COUNTS = pa.schema([("token", pa.string()), ("n", pa.int64()), ("at", pa.int64())])
-_REPORT_SCHEMA = pa.schema([("content", pa.binary()), ("subscriptions", pa.int64())])
-
-
-class CountJob(NamedTuple):
-    """What every task must know. Small: it travels to workers with each task."""
-
-    source: Source
-    dialect: Dialect
-    n_parts: int
 
 
 def counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> Weights:
     """ln(1 + N/df) over all good subscriptions, of any kind."""
     n_tasks = len(source.tasks)
-    reports: list[Any] = []
+    n_parts = min(n_tasks, _MOST_PARTS)
+    reports: list[tuple[pa.Table, int]] = []
     if n_tasks:
-        job = CountJob(source, dialect, min(n_tasks, _MOST_PARTS))
-        counted = send_payloads(session, n_tasks, partial(_count, job), job.n_parts)
-        reports = run_on_shards(counted, _add_up, _REPORT_SCHEMA)
-    tables = [_COUNTS.empty_table(), *(read_arrow_stream(row["content"]) for row in reports)]
-    table = pa.concat_tables(tables).sort_by("at")
+        counted = send_payloads(session, n_tasks, partial(_count, source, dialect, n_parts), n_parts)
+        reports = run_on_shards(counted, _add_up)
+    table = pa.concat_tables([_COUNTS.empty_table(), *(counts for counts, _ in reports)]).sort_by("at")
     vocabulary = Vocabulary()
     vocabulary.add(table["token"])
-    return Weights(vocabulary, idf(table["n"].to_numpy(), sum(row["subscriptions"] for row in reports)))
+    return Weights(vocabulary, idf(table["n"].to_numpy(), sum(n_subscriptions for _, n_subscriptions in reports)))
 
 
-def _count(job: CountJob, task: int) -> Iterator[ArrowPayload]:
-    table = job.source.read(task).table
+def _count(source: Source, dialect: Dialect, n_parts: int, task: int) -> Iterator[ArrowPayload]:
+    table = source.read(task).table
     vocabulary = Vocabulary()
-    read = read_subscriptions(table, vocabulary, job.dialect)
+    read = read_subscriptions(table, vocabulary, dialect)
     counts = _counts(read, table, vocabulary, task)
-    parts = hashes_of(counts["token"].combine_chunks()) % job.n_parts
-    for k in range(job.n_parts):
+    parts = hashes_of(counts["token"].combine_chunks()) % n_parts
+    for k in range(n_parts):
         n_subscriptions = len(read.ids) if k == 0 else 0
         yield ArrowPayload(k, k, counts.filter(pa.array(parts == k)), str(n_subscriptions).encode())
 
@@ -86,14 +71,11 @@ def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:
         values = strings_of(table, name)
         if values is not None:
             is_rich |= values.is_valid().to_numpy(zero_copy_only=False)
-    is_good = np.ones(table.num_rows, bool)
-    is_good[read.rejects["row"].to_numpy()] = False
-    return np.asarray(read.ids[is_rich[is_good]])
+    return np.asarray(read.ids[np.delete(is_rich, read.rejects["row"].to_numpy())])
 
 
-def _add_up(part: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
-    n_subscriptions = sum(int(payload.note or b"0") for payload in payloads)
-    counts = pa.concat_tables([payload.table for payload in payloads])
-    added = counts.group_by("token").aggregate([("n", "sum"), ("at", "min")])
+def _add_up(part: int, payloads: list[ArrowPayload]) -> Iterator[tuple[pa.Table, int]]:
+    """(the counts of all payloads added up, the number of subscriptions)."""
+    added = join_tables(payloads).group_by("token").aggregate([("n", "sum"), ("at", "min")])
     added = pa.table([added["token"], added["n_sum"], added["at_min"]], schema=_COUNTS)
-    yield [as_arrow_stream(added), n_subscriptions]
+    yield added, sum(int(payload.note or b"0") for payload in payloads)

@@ -11,8 +11,9 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -20,19 +21,18 @@ from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest.csv_records import TextFormat
-from nearcast.ingest.ingest_part import IngestJob, PartCounts, ingest_part, reason_kind
+from nearcast.ingest.ingest_part import IngestJob, PartCounts, column_names_of, ingest_part, reason_kind
+from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder
-from nearcast.ingest.readers import column_names_of
 from nearcast.ingest.row_groups import parquet_files
-from nearcast.ingest.sources import Part, Source, find_sources
+from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
-from nearcast.spark.batch.ingest_parts import cut_into_parts
+from nearcast.spark.runtime.session import SparkSession, cores_of
+from nearcast.spark.runtime.tasks import map_on_spark
+from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 COUNTS = "_counts.json"
 
@@ -79,8 +79,8 @@ def ingest(
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
         job = IngestJob(rules, options.text_format, options.make_ids, *folders)
-        parts = cut_into_parts(session, found, options.delimiter, options.part_bytes)
-        summary = _summary(_run(session, parts, job), found, rules)
+        parts = _cut_into_parts(session, found, options)
+        summary = _summary(map_on_spark(session, partial(ingest_part, job=job), parts), found, rules)
         if not options.make_ids:
             _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
@@ -95,13 +95,12 @@ def _read_arguments(
 ) -> tuple[list[Source], IngestRules]:
     """(the raw files, the rules): the arguments, checked before Spark runs anything."""
     _check_encoding(options.encoding)
-    Space.of(options.space)
+    dialect = Dialect(options.analyser, Space.of(options.space), "skip")
     found = find_sources(sources, options.format)
     there = column_names_of(found, options.text_format)
     check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))
     columns = resolve_columns(kind, mapping, there, options.make_ids)
-    space = None if options.space is None else tuple(float(bound) for bound in options.space)
-    return found, IngestRules(columns, options.analyser.header(), space)
+    return found, IngestRules(columns, dialect)
 
 
 def _check_apart(out: str, rejects: str) -> None:
@@ -121,11 +120,17 @@ def _check_encoding(encoding: str) -> None:
     raise InvalidInput(f"files in {encoding} cannot be cut into lines; convert them to UTF-8")
 
 
-def _run(session: SparkSession, parts: list[Part], job: IngestJob) -> list[PartCounts]:
-    def work(part: Part) -> PartCounts:
-        return ingest_part(part, job)
+def _cut_into_parts(session: SparkSession, sources: list[Source], options: IngestOptions) -> list[Part]:
+    """Parts of about the same size. Tasks survey large plain files first."""
+    size = wanted_size(sources, cores_of(session), options.part_bytes)
+    ranges = [found for source in sources for found in ranges_of(source, size)]
 
-    return session.sparkContext.parallelize(parts, len(parts)).map(work).collect()
+    def look(found: Split) -> Surveyed:
+        delimiter = delimiter_of(found.path, options.delimiter) if found.format == "csv" else None
+        assert found.stop is not None
+        return survey(found.path, found.start, found.stop, delimiter)
+
+    return parts_of(sources, size, cut_at_lines(ranges, map_on_spark(session, look, ranges)))
 
 
 def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) -> dict[str, Any]:
@@ -143,8 +148,8 @@ def _summary(counts: list[PartCounts], found: list[Source], rules: IngestRules) 
         "parts": len(counts),
         "mapping": {target: "+".join(names) for target, names in rules.columns.sources.items()},
         "columns": table_schema(rules.columns).names,
-        "analyser": rules.analyser,
-        "space": rules.space,
+        "analyser": rules.dialect.analyser.header(),
+        "space": rules.dialect.space.bounds if rules.dialect.space.planar else None,
     }
 
 
@@ -159,17 +164,14 @@ def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
 
 def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
     """Compare the counts of the readers with the numbers of rows in the footers of the files."""
-    accepted, rejected = (_rows_in(folder) for folder in (job.accepted, job.rejects))
+    files = (parquet_files(folder) for folder in (job.accepted, job.rejects))
+    accepted, rejected = (sum(pq.read_metadata(file).num_rows for file in found) for found in files)
     counted = (summary["read"], summary["accepted"], summary["rejected"])
     if counted != (accepted + rejected, accepted, rejected):
         raise NearcastError(
             f"the counts do not reconcile: {counted[0]} read, {counted[1]} accepted, {counted[2]} rejected by count, "
             f"{accepted} and {rejected} in the files; nothing was published"
         )
-
-
-def _rows_in(folder: str) -> int:
-    return sum(pq.read_metadata(file).num_rows for file in parquet_files(folder))
 
 
 def read_counts(table: str) -> dict[str, Any] | None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.ingest.ingest_part import REJECTED_SCHEMA, IngestJob, part_file
-from nearcast.ingest.parquet_writers import AtomicParquetFile
+from nearcast.ingest.output_folder import AtomicParquetFile
 from nearcast.ingest.records import printable_record
-from nearcast.spark.runtime.session import spark_path
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from nearcast.spark.runtime.session import SparkSession, spark_path
 
 
 def reject_duplicate_ids(session: SparkSession, job: IngestJob, paths: Sequence[str]) -> int:

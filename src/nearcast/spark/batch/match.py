@@ -4,9 +4,8 @@
 shards as one map, and nothing is shuffled. *sharded*: messages are routed and shuffled, and each task matches against
 one shard; for indexes that do not fit into the memory of a machine.
 
-Each task writes one uniquely named file and returns its name. The driver collects the files of the successful attempts
-in a new folder and renames the folder. Readers therefore see all matches of a run or none, even if tasks or the driver
-were killed.
+Each task writes one uniquely named file and reports its name. The driver collects these files in a new folder and
+renames the folder: readers see all matches of a run or none, even if tasks or the driver were killed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,14 +25,10 @@ from nearcast.ingest.row_groups import pieces_of
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.batch.match_task import REPORT_SCHEMA, MatchJob, match_pieces, match_shards, route_pieces
-from nearcast.spark.runtime.arrow_payload import read_arrow_stream
-from nearcast.spark.runtime.session import cores_of
+from nearcast.spark.batch.match_task import COUNTS, MatchJob, match_pieces, match_shards, route_pieces
+from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import run_on_shards, run_tasks, send_payloads
 from nearcast.tables import REJECTS_SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 Layout = Literal["auto", "replicated", "sharded"]
 
@@ -64,10 +59,12 @@ def match_batch(
     scratch_path = f"{os.path.abspath(out)}.attempts"
     with NewFolder(out, replaces_anything=True) as folder, NewFolder(scratch_path) as attempts:
         source = open_source(session, messages, attempts.path / "duplicates", rows, MESSAGE_COLUMNS)
-        job = MatchJob(sharded, source, str(attempts.path), _salts(sharded, len(source.tasks)))
+        salts = max(1, round(len(source.tasks) / sharded.n_shards))  # about as many partitions as tasks
+        job = MatchJob(sharded, source, str(attempts.path), salts)
         reports = _run(session, job, chosen) if source.tasks else []
-        counts = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(reports), **_counts(reports)}
-        for k, name in enumerate(row.file for row in reports if row.file):
+        counts: dict[str, Any] = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(reports)}
+        counts |= {name: sum(report[name] for report in reports) for name in COUNTS}
+        for k, name in enumerate(report["file"] for report in reports if report["file"]):
             (attempts.path / name).rename(folder.path / f"part-{k:05d}.parquet")
         _complete(folder.path, reports, counts, sharded.matches_schema)
         folder.publish()
@@ -80,11 +77,8 @@ def chosen_layout(sharded: ShardedIndex, layout: Layout) -> str:
         raise InvalidInput(f"no layout '{layout}'; it is auto, replicated or sharded")
     if layout != "auto":
         return layout
-    return "replicated" if sharded.nbytes <= _MOST_OF_MEMORY * _memory_bytes() else "sharded"
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return "replicated" if sharded.nbytes <= _MOST_OF_MEMORY * memory_bytes else "sharded"
 
 
 def _rows_per_task(messages: str, n_cores: int) -> int:
@@ -92,28 +86,19 @@ def _rows_per_task(messages: str, n_cores: int) -> int:
     return max(_FEWEST_ROWS_PER_TASK, min(ROWS_PER_TASK, -(-total // (_TASKS_PER_CORE * n_cores))))
 
 
-def _salts(sharded: ShardedIndex, n_tasks: int) -> int:
-    """The number of partitions per shard, so that there are about as many partitions as tasks."""
-    return max(1, round(n_tasks / sharded.n_shards))
-
-
 def _run(session: SparkSession, job: MatchJob, layout: str) -> list[Any]:
     n_tasks = len(job.source.tasks)
     if layout == "replicated":
-        return run_tasks(session, n_tasks, partial(match_pieces, job), REPORT_SCHEMA)
+        return run_tasks(session, n_tasks, partial(match_pieces, job))
     routed = send_payloads(session, n_tasks, partial(route_pieces, job), job.n_partitions)
-    return run_on_shards(routed, partial(match_shards, job), REPORT_SCHEMA)
-
-
-def _counts(reports: list[Any]) -> dict[str, int]:
-    return {name: sum(row[name] for row in reports) for name in ("messages", "rejected", "visits", "pairs")}
+    return run_on_shards(routed, partial(match_shards, job))
 
 
 def _complete(folder: Path, reports: list[Any], counts: dict[str, Any], schema: pa.Schema) -> None:
     """Add the rejects and the counts to the files of matches, and an empty file where nothing matched."""
-    if not any(row.file for row in reports):
+    if not any(report["file"] for report in reports):
         pq.write_table(schema.empty_table(), folder / "part-00000.parquet")
-    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(read_arrow_stream(row.rejects) for row in reports)])
+    rejects = pa.concat_tables([REJECTS_SCHEMA.empty_table(), *(report["rejects"] for report in reports)])
     if len(rejects):
         pq.write_table(rejects.sort_by("row"), folder / "_rejects.parquet")
     (folder / "_counts.json").write_text(json.dumps(counts, indent=1), encoding="utf-8")

@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import as_arrow_stream
-from nearcast.ingest.parquet_writers import UniqueParquetFile
+from nearcast.ingest.output_folder import UniqueParquetFile
 from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.sharding.sharded_index import ShardedIndex
 from nearcast.spark.batch.duplicate_ids import Source, TablePart
-from nearcast.spark.runtime.arrow_payload import NO_SHARD, ArrowPayload, join_tables
+from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables
 from nearcast.tables import REJECTS_SCHEMA
 
-_COUNTS = ("messages", "visits", "pairs", "rejected")
-REPORT_SCHEMA = pa.schema([("file", pa.string()), *((name, pa.int64()) for name in _COUNTS), ("rejects", pa.binary())])
+COUNTS = ("messages", "rejected", "visits", "pairs")
 
 
 class MatchJob(NamedTuple):
@@ -33,12 +31,11 @@ class MatchJob(NamedTuple):
         return self.sharded.n_shards * self.salts + 1
 
 
-def match_pieces(job: MatchJob, task: int) -> Iterator[list[Any]]:
+def match_pieces(job: MatchJob, task: int) -> Iterator[dict[str, Any]]:
     """Replicated layout: read messages and match them against all shards."""
     part = _in_id_order(job.source.read(task))
     matched = match_all_in_parts(job.sharded, part.table)
-    file, n_pairs = _write_matches(job, matched.parts)
-    yield _report(file, (matched.n_messages, matched.n_visits, n_pairs), part.all_rejects(matched.rejects))
+    yield _report(job, matched.parts, matched.n_messages, matched.n_visits, part.all_rejects(matched.rejects))
 
 
 def route_pieces(job: MatchJob, task: int) -> Iterator[ArrowPayload]:
@@ -51,15 +48,15 @@ def route_pieces(job: MatchJob, task: int) -> Iterator[ArrowPayload]:
     yield ArrowPayload(job.n_partitions - 1, NO_SHARD, part.all_rejects(rejects), n_good)
 
 
-def match_shards(job: MatchJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[list[Any]]:
+def match_shards(job: MatchJob, shard: int, payloads: list[ArrowPayload]) -> Iterator[dict[str, Any]]:
     """Sharded layout, after the shuffle: match the messages of a shard; report the rejects and counts."""
     if shard == NO_SHARD:
         for payload in payloads:
-            yield _report(None, (int(payload.note or b"0"), 0, 0), payload.table)
+            yield _report(job, (), int(payload.note or b"0"), 0, payload.table)
         return
     table = join_tables(payloads)
-    file, n_pairs = _write_matches(job, match_one_in_parts(job.sharded, shard, table))
-    yield _report(file, (0, table.num_rows, n_pairs), REJECTS_SCHEMA.empty_table())
+    parts = match_one_in_parts(job.sharded, shard, table)
+    yield _report(job, parts, 0, table.num_rows, REJECTS_SCHEMA.empty_table())
 
 
 def _in_id_order(part: TablePart) -> TablePart:
@@ -68,13 +65,12 @@ def _in_id_order(part: TablePart) -> TablePart:
     return part if order is None else TablePart(part.table.take(pa.array(order)), part.rows[order], part.rejects)
 
 
-def _write_matches(job: MatchJob, parts: Iterable[pa.Table]) -> tuple[str | None, int]:
-    """(the name of a new file with these matches, how many there are); no file where there are none."""
+def _report(
+    job: MatchJob, parts: Iterable[pa.Table], n_messages: int, n_visits: int, rejects: pa.Table
+) -> dict[str, Any]:
+    """Write the matches to a new file, unless there are none; return its name, the counts and the rejects."""
     file = UniqueParquetFile(job.attempts, "part", job.sharded.matches_schema)
     for part in parts:
         file.write(part)
-    return file.finish(), file.n_rows
-
-
-def _report(file: str | None, counts: tuple[int, int, int], rejects: pa.Table) -> list[Any]:
-    return [file, *counts, len(rejects), as_arrow_stream(rejects)]
+    counts = (n_messages, len(rejects), n_visits, file.n_rows)
+    return {"file": file.finish(), "rejects": rejects, **dict(zip(COUNTS, counts, strict=True))}

@@ -6,15 +6,15 @@ Each task counts its messages into small arrays, which the driver adds up. Only 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.ingest.row_groups import Piece
+from nearcast.ingest.row_groups import Piece, read_pieces
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.batch.vocabulary import (
     Frequencies,
@@ -22,16 +22,13 @@ from nearcast.spark.batch.vocabulary import (
     count_tokens,
     noted_analyser,
     open_frequencies,
-    read_columns,
     shares_of,
 )
-from nearcast.spark.runtime.session import spark_path
+from nearcast.spark.runtime.session import SparkSession, spark_path
+from nearcast.spark.runtime.tasks import map_on_spark
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
 from nearcast.text.analyser import Analyser
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CELLS = 192  # of the density map, on its longer side
 MOST_TOKENS = 200  # the last bin of the lengths holds all longer messages
@@ -52,11 +49,13 @@ class Extent(NamedTuple):
     last_day: int | None
 
     @property
+    def n_days(self) -> int:
+        return 0 if self.first_day is None or self.last_day is None else self.last_day - self.first_day + 1
+
+    @property
     def days_each(self) -> int:
         """Days per bin, so that there are at most MOST_BINS bins."""
-        if self.first_day is None or self.last_day is None:
-            return 1
-        return -(-(self.last_day - self.first_day + 1) // MOST_BINS)
+        return max(1, -(-self.n_days // MOST_BINS))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,13 +89,8 @@ def statistics(session: SparkSession, messages: str, *, vocabulary: str | None =
     if not n_messages:
         return {"messages": 0, "ingest": read_counts(messages)}
     extent = _extent(session, messages, names)
-    analyser = (noted_analyser(messages) or Analyser()).header()
-
-    def work(pieces: Sequence[Piece]) -> Counted:
-        return count_messages(pieces, extent, analyser)
-
-    found = session.sparkContext.parallelize(shares, len(shares)).map(work).collect()
-    counts = reduce(Counted.plus, found)
+    work = partial(_count_share, extent, noted_analyser(messages) or Analyser())
+    counts = reduce(Counted.plus, map_on_spark(session, work, shares))
     frequencies = open_frequencies(vocabulary) if vocabulary else count_tokens(session, messages)
     return {
         "messages": n_messages,
@@ -121,12 +115,10 @@ def _extent(session: SparkSession, messages: str, names: Sequence[str]) -> Exten
     return Extent(*row[:4], *days)
 
 
-def count_messages(pieces: Sequence[Piece], extent: Extent, analyser: dict[str, Any]) -> Counted:
+def _count_share(extent: Extent, analyser: Analyser, pieces: Sequence[Piece]) -> Counted:
     """The counts of one task."""
-    of_text = Analyser.from_header(analyser)
     wanted = ("tokens", "text", "x", "y", *BOX_COLUMNS, "time")
-    parts = [_count(table, extent, of_text) for table in read_columns(pieces, wanted)]
-    return reduce(Counted.plus, parts)
+    return reduce(Counted.plus, (_count(read_pieces([piece], wanted), extent, analyser) for piece in pieces))
 
 
 def _count(table: pa.Table, extent: Extent, analyser: Analyser) -> Counted:
@@ -173,17 +165,12 @@ def _characters(table: pa.Table) -> np.ndarray:
 
 
 def _days(table: pa.Table, extent: Extent) -> tuple[np.ndarray, np.ndarray]:
-    if extent.first_day is None or extent.last_day is None or "time" not in table.column_names:
-        n_bins = 0 if extent.first_day is None else _n_bins(extent)
+    n_bins = -(-extent.n_days // extent.days_each)
+    if extent.first_day is None or "time" not in table.column_names:
         return np.zeros(n_bins, np.int64), np.zeros(24, np.int64)
     micros = table["time"].drop_null().cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
     bins = (micros // _DAY - extent.first_day) // extent.days_each
-    return np.bincount(bins, minlength=_n_bins(extent)), np.bincount(micros // _HOUR % 24, minlength=24)
-
-
-def _n_bins(extent: Extent) -> int:
-    assert extent.first_day is not None and extent.last_day is not None
-    return (extent.last_day - extent.first_day) // extent.days_each + 1
+    return np.bincount(bins, minlength=n_bins), np.bincount(micros // _HOUR % 24, minlength=24)
 
 
 def _places(density: np.ndarray, extent: Extent) -> dict[str, Any]:

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nearcast.arrays.arrow import list_parts
 from nearcast.errors import InvalidInput
-from nearcast.ingest.row_groups import Piece, empty_table, in_tasks, pieces_of
+from nearcast.ingest.row_groups import Piece, empty_table, in_tasks, pieces_of, read_pieces
 from nearcast.spark.batch.ingest import read_counts
-from nearcast.spark.runtime.session import cores_of
+from nearcast.spark.runtime.session import SparkSession, cores_of
+from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _FREQUENCIES = pa.schema([("token", pa.string()), ("frequency", pa.int64())])
 _BATCH = 1 << 16  # tokens per batch for Spark
@@ -63,17 +60,14 @@ def count_tokens(session: SparkSession, messages: str, analyser: Analyser | None
     """Count tokens in one pass; only the distinct tokens of each task are shuffled."""
     names = columns_of(messages, ("tokens", "text"))
     noted = analyser or noted_analyser(messages)
-    used = (noted or Analyser()).header()
     shares, n_rows = shares_of(session, messages)
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for share in batch["share"].to_pylist():
-                yield from counted(shares[share], used)
+        for share in task_numbers(batches):
+            yield from _counted(shares[share], noted or Analyser())
 
-    numbers = session.sparkContext.parallelize([(k,) for k in range(len(shares))], max(1, len(shares)))
-    each = session.createDataFrame(numbers, "share int").mapInArrow(count, "token string, frequency long")
-    table = each.groupBy("token").sum("frequency").toArrow()
+    tasks = session.range(0, len(shares), 1, max(1, len(shares)))
+    table = tasks.mapInArrow(count, "token string, frequency long").groupBy("token").sum("frequency").toArrow()
     table = table.rename_columns(_FREQUENCIES.names).cast(_FREQUENCIES)
     table = table.sort_by([("frequency", "descending"), ("token", "ascending")])
     made_by = noted or (Analyser() if "tokens" not in names else None)
@@ -97,26 +91,20 @@ def shares_of(session: SparkSession, table: str) -> tuple[list[list[Piece]], int
     return in_tasks(pieces, max(_LEAST_ROWS, n_rows // (4 * cores_of(session)))), n_rows
 
 
-def read_columns(pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[pa.Table]:
-    """The rows of these pieces, with the named columns that their files have."""
-    for piece in pieces:
-        with pq.ParquetFile(piece.file) as file:
-            there = [name for name in names if name in file.schema_arrow.names]
-            yield file.read_row_group(piece.row_group, columns=there).slice(piece.start, piece.n_rows)
-
-
 def noted_analyser(messages: str) -> Analyser | None:
     """The analyser that the ingest recorded beside a table, or None."""
     counts = read_counts(messages)
     return Analyser.from_header(counts["analyser"]) if counts else None
 
 
-def counted(pieces: Sequence[Piece], analyser: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+def _counted(pieces: Sequence[Piece], analyser: Analyser) -> Iterator[pa.RecordBatch]:
     """The distinct tokens of some messages, each with the number of messages that contain it."""
     vocabulary = Vocabulary()
-    of_text = Analyser.from_header(analyser)
-    for table in read_columns(pieces, ("tokens", "text")):
-        tokens = message_tokens(_without_text(table), of_text, Faults(table.num_rows, "skip"))
+    for piece in pieces:
+        table = read_pieces([piece], ("tokens", "text"))
+        if "tokens" in table.column_names and not table["tokens"].null_count:
+            table = table.select(["tokens"])  # the text is not needed
+        tokens = message_tokens(table, analyser, Faults(table.num_rows, "skip"))
         flat, starts = list_parts(tokens)
         if flat.null_count:
             raise InvalidInput("a token is null", column="tokens")
@@ -125,12 +113,6 @@ def counted(pieces: Sequence[Piece], analyser: dict[str, Any]) -> Iterator[pa.Re
         terms = np.arange(first, min(first + _BATCH, len(vocabulary)))
         tokens = vocabulary.tokens(terms)
         yield pa.RecordBatch.from_arrays([tokens, pa.array(vocabulary.frequencies[terms])], schema=_FREQUENCIES)
-
-
-def _without_text(table: pa.Table) -> pa.Table:
-    """The table without its text if no tokens are missing: the text is then not needed."""
-    has_all = "tokens" in table.column_names and not table["tokens"].null_count
-    return table.select(["tokens"]) if has_all else table
 
 
 def as_vocabulary(found: Frequencies) -> Vocabulary:

@@ -10,28 +10,27 @@ OUT/report.html
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from nearcast.arrays.bundle import write_whole
+from nearcast.ingest.mapping import Kind
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.ingest import IngestOptions, ingest
+from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.batch.statistics import statistics
+from nearcast.spark.batch.vocabulary import build_vocabulary
 from nearcast.spark.pipeline.steps import Step
-from nearcast.spark.runtime.session import cores_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from nearcast.spark.batch.match import Layout
+from nearcast.spark.runtime.session import SparkSession, cores_of
 
 _WORTH_A_TASK = 250_000
 _MOST_IN_A_SHARD = 4_000_000  # at 120 bytes each: half a gigabyte
 
-Work = Callable[["SparkSession"], dict[str, Any]]
+Work = Callable[[SparkSession], dict[str, Any]]
 
 
 class Raw(NamedTuple):
@@ -41,8 +40,7 @@ class Raw(NamedTuple):
     mapping: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Pipeline:
+class Pipeline(NamedTuple):
     """What to run; pipeline_file.py reads it from TOML."""
 
     out: Path
@@ -58,9 +56,6 @@ class Pipeline:
 
     def path(self, *names: str) -> str:
         return os.fspath(self.out.joinpath(*names))
-
-    def but(self, **changes: Any) -> Pipeline:
-        return dataclasses.replace(self, **changes)
 
 
 def default_shards(n_subscriptions: int, cores: int) -> int:
@@ -78,51 +73,29 @@ class Stage(NamedTuple):
 
 def stages(pipeline: Pipeline) -> list[Stage]:
     """All stages up to the matches, in order."""
-    messages, subscriptions, index = (pipeline.path(name) for name in ("messages", "subscriptions", "index"))
-    vocabulary = pipeline.path("vocabulary")
-    options = {"shards": pipeline.shards, "method": pipeline.method, "space": pipeline.space}
-    options["weights"] = pipeline.weights or vocabulary
-    space = {"space": pipeline.space}
+    path, space = pipeline.path, {"space": pipeline.space}
+    messages, subscriptions, index, vocabulary = map(path, ("messages", "subscriptions", "index", "vocabulary"))
+    options = {"shards": pipeline.shards, "method": pipeline.method, "weights": pipeline.weights or vocabulary, **space}
     return [
-        ingest_stage(pipeline.messages, "messages", messages, pipeline.path("rejects", "messages"), space),
-        ingest_stage(
-            pipeline.subscriptions, "subscriptions", subscriptions, pipeline.path("rejects", "subscriptions"), space
-        ),
+        ingest_stage(pipeline.messages, "messages", messages, path("rejects", "messages"), space),
+        ingest_stage(pipeline.subscriptions, "subscriptions", subscriptions, path("rejects", "subscriptions"), space),
         vocabulary_stage(messages, vocabulary),
-        statistics_stage(messages, vocabulary, pipeline.path("statistics.json")),
+        statistics_stage(messages, vocabulary, path("statistics.json")),
         build_stage(subscriptions, messages, index, options),
-        match_stage(index, messages, pipeline.path("matches"), pipeline.layout),
+        match_stage(index, messages, path("matches"), pipeline.layout),
     ]
 
 
-def ingest_stage(
-    raw: Raw,
-    kind: Literal["messages", "subscriptions"],
-    out: str,
-    rejects: str,
-    options: Mapping[str, Any] | None = None,
-) -> Stage:
+def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[str, Any]) -> Stage:
     """`options` are fields of IngestOptions."""
-    given = dict(options or {})
-    step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **given})
-
-    def work(session: SparkSession) -> dict[str, Any]:
-        from nearcast.spark.batch.ingest import IngestOptions, ingest
-
-        return ingest(session, list(raw.sources), kind, dict(raw.mapping), out, rejects, options=IngestOptions(**given))
-
-    return Stage(step, work)
+    step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
+    given = IngestOptions(**options)
+    return Stage(step, lambda session: ingest(session, raw.sources, kind, raw.mapping, out, rejects, options=given))
 
 
 def vocabulary_stage(messages: str, out: str) -> Stage:
     step = Step("vocabulary", (messages,), (out,), {})
-
-    def work(session: SparkSession) -> dict[str, Any]:
-        from nearcast.spark.batch.vocabulary import build_vocabulary
-
-        return build_vocabulary(session, messages, out)
-
-    return Stage(step, work)
+    return Stage(step, lambda session: build_vocabulary(session, messages, out))
 
 
 def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
@@ -130,8 +103,6 @@ def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
     step = Step("statistics", (messages, vocabulary), (out,), {})
 
     def work(session: SparkSession) -> dict[str, Any]:
-        from nearcast.spark.batch.statistics import statistics
-
         found = statistics(session, messages, vocabulary=vocabulary)
         write_whole(Path(out), json.dumps(found).encode())
         return {"messages": found["messages"]}
@@ -145,8 +116,6 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
     step = Step("build", (subscriptions, *files), (out,), dict(options))
 
     def work(session: SparkSession) -> dict[str, Any]:
-        from nearcast.spark.batch.build import build_sharded
-
         shards = options["shards"] or default_shards(session.read.parquet(subscriptions).count(), cores_of(session))
         made = build_sharded(session, subscriptions, out, messages=messages, **{**options, "shards": shards})
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
@@ -156,10 +125,4 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
     step = Step("match", (index, messages), (out,), {"layout": layout})
-
-    def work(session: SparkSession) -> dict[str, Any]:
-        from nearcast.spark.batch.match import match_batch
-
-        return match_batch(session, index, messages, out, layout=layout)
-
-    return Stage(step, work)
+    return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from nearcast import __version__
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
+from nearcast.ingest.sources import visible_files
 
 FORMAT = ["nearcast-step", 1]
 _MAGIC = "*?["
@@ -74,7 +75,7 @@ def files_of(path: str) -> list[str]:
     files: list[str] = []
     for each in found:
         if os.path.isdir(each):
-            files += sorted(str(file) for file in Path(each).rglob("*") if file.is_file() and _is_seen(file, each))
+            files += sorted(map(str, visible_files(Path(each))))
         elif os.path.isfile(each):
             files.append(each)
     return files
@@ -82,10 +83,6 @@ def files_of(path: str) -> list[str]:
 
 def _is_glob(path: str) -> bool:
     return any(letter in path for letter in _MAGIC)
-
-
-def _is_seen(file: Path, below: str) -> bool:
-    return not any(part.startswith((".", "_")) for part in file.relative_to(below).parts)
 
 
 def _made_from(step: Step) -> dict[str, Any]:

@@ -58,14 +58,19 @@ def failure_reason(error: BaseException) -> str:
     return f"Spark failed: {first}"
 
 
-def retry_slow_start(work: Callable[[], T]) -> T:
-    """The result of `work`, which is repeated if a Python worker was too slow to start. The worker that reads the
-    offsets of a broker is not forked from the daemon, and Spark gives it ten seconds even on a busy machine.
-    """
+def retry(work: Callable[[], T], is_worth: Callable[[Exception], bool]) -> T:
+    """The result of `work`, which is repeated after errors that are worth it, up to _ATTEMPTS times in all."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return work()
         except Exception as error:
-            if not _SLOW_START.search(str(error)):
+            if not is_worth(error):
                 raise
     return work()
+
+
+def retry_slow_start(work: Callable[[], T]) -> T:
+    """The result of `work`, which is repeated if a Python worker was too slow to start. The worker that reads the
+    offsets of a broker is not forked from the daemon, and Spark gives it ten seconds even on a busy machine.
+    """
+    return retry(work, lambda error: _SLOW_START.search(str(error)) is not None)

@@ -1,4 +1,4 @@
-"""Finds the Java that runs Spark: the user's if it is new enough, else one from a wheel."""
+"""Finds the Java that runs Spark (the user's if it is new enough, else one from a wheel), and starts it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from nearcast.errors import MissingPart
 
 LEAST_JAVA = 17
+_REASON = re.compile(r"^(?:Exception in thread \S+ (?:[\w$]+\.)*[\w$]+: |Error: )(.+)")
 
 
 def find_java() -> Path:
@@ -77,3 +80,30 @@ for word in "$@"; do
 done
 exec "{java}" "${{kept[@]}}"
 """
+
+
+def start_java(settings: Mapping[str, str]) -> None:
+    """Start the Java process that PySpark will use, unless there is one. Its standard error goes to a file, from which
+    the reason of a failure is read; with NEARCAST_SPARK_LOG it is shown.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None or "NEARCAST_SPARK_LOG" in os.environ:
+        return
+    conf = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        conf.set(name, value)
+    with tempfile.TemporaryFile() as stderr:  # Java keeps the file open when it is closed here
+        try:
+            gateway = launch_gateway(conf, {"stderr": stderr})
+        except Exception as error:
+            stderr.seek(0)
+            raise MissingPart(_reason(stderr.read().decode(errors="replace")) or str(error)) from error
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _reason(stderr: str) -> str | None:
+    lines = [line.strip() for line in stderr.splitlines()]
+    known = [found[1] for line in lines if (found := _REASON.match(line))]
+    return known[0] if known else next((line for line in lines if line and not line.startswith("WARNING")), None)

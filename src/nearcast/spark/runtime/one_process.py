@@ -32,13 +32,8 @@ class Frame:
                 parts[batch.column(column)[k].as_py() % n].append(batch.slice(k, 1))
         return Frame(parts)
 
-    def collect(self) -> list[Any]:
-        rows = [row for batches in self.partitions for batch in batches for row in batch.to_pylist()]
-        return [Row(row) for row in rows]
-
-
-class Row(dict[str, Any]):
-    __getattr__ = dict.__getitem__
+    def collect(self) -> list[dict[str, Any]]:
+        return [row for batches in self.partitions for batch in batches for row in batch.to_pylist()]
 
 
 class OneProcess:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
+import tempfile
+import zipfile
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import nearcast
 from nearcast.errors import MissingPart
-from nearcast.spark.runtime.gateway import start_java
-from nearcast.spark.runtime.java import find_java
-from nearcast.spark.runtime.package_zip import package_as_zip
+from nearcast.spark.runtime.java import find_java, start_java
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame as DataFrame
+    from pyspark.sql import SparkSession as SparkSession
+else:  # PySpark is optional, and slow to import: here its names are only types
+    DataFrame = SparkSession = Any
 
 LOCAL = "local[*]"
 
 
 def open_session(master: str | None = None, options: dict[str, Any] | None = None) -> SparkSession:
     """The running session, or a new one on `master`. `options` are Spark settings, which override ours."""
-    SparkSession = _spark_session_class()
     running = running_session()
     if running is not None:
         return running
@@ -32,12 +37,9 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
     if package is not None:  # an executor unpacks it in its working folder before it starts the daemon
         settings["spark.executorEnv.PYTHONPATH"] = package[1]
     settings |= {name: str(value) for name, value in (options or {}).items()}
-    builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
     try:
         start_java(settings)
-        session = builder.getOrCreate()
+        session: SparkSession = _spark_session_class().builder.config(map=settings).getOrCreate()
     except Exception as error:
         raise MissingPart(f"Spark does not start on '{master}': {_first_line(error)}") from error
     if package is not None:
@@ -47,8 +49,7 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
 
 def running_session() -> SparkSession | None:
     """The session of this process, or None. Only the code that started a session may stop it."""
-    session: SparkSession | None = _spark_session_class().getActiveSession()
-    return session
+    return _spark_session_class().getActiveSession()
 
 
 def is_local(master: str) -> bool:
@@ -105,3 +106,21 @@ def _settings(master: str) -> dict[str, str]:
 
 def _first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def package_as_zip() -> tuple[Path, str]:
+    """(this package as a ZIP file, the name of the folder in which an executor unpacks it).
+
+    Compiled kernels are cached by the content of the sources, not by their paths (see arrays/kernel_cache.py), so a
+    later run on the same host finds them.
+    """
+    root = Path(nearcast.__file__).parent
+    target = Path(tempfile.mkdtemp(prefix="nearcast-")) / "nearcast.zip"
+    digest = hashlib.sha256()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                name, content = file.relative_to(root.parent), file.read_bytes()
+                digest.update(f"{name} {len(content)}\n".encode() + content)
+                archive.writestr(str(name), content)
+    return target, f"nearcast-package-{digest.hexdigest()[:16]}"

@@ -8,26 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nearcast.errors import InvalidInput, MissingPart
 from nearcast.sharding.live.changes import ENDINGS
 from nearcast.spark.runtime.failures import retry_slow_start
+from nearcast.spark.runtime.session import DataFrame, SparkSession
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-Sink = Callable[["DataFrame", int], None]
+Sink = Callable[[DataFrame, int], None]
 SOURCES = ("files", "redis", "kafka")
 SINKS = ("redis", "kafka")
 # The only schema that Spark accepts for this format.
 _BINARY_FILES = "path string, modificationTime timestamp, length long, content binary"
 _KAFKA_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
-
-
-def is_broker(source: str) -> bool:
-    """Whether the rows of a source are (entry, value) pairs of a broker; otherwise they are paths of files."""
-    return source != "files"
 
 
 def open_source(session: SparkSession, source: str, messages: str, options: Mapping[str, str]) -> DataFrame:

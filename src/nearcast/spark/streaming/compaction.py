@@ -12,8 +12,9 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +26,14 @@ from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
+from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.duplicate_ids import Source, open_source
 from nearcast.spark.runtime.failures import failure_reason, is_spark_error
+from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.spark.streaming.task import dialect_of
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _TABLE = "_table"  # a file in versions that compaction made: the path of the table that it was built from
 
@@ -47,41 +46,33 @@ class Compacted(NamedTuple):
     version: str
 
 
+@dataclass
 class Compactor:
     """Runs one compaction at a time, in a thread: Spark schedules its jobs beside those of the micro-batches."""
 
-    def __init__(
-        self,
-        session: SparkSession,
-        checkpoint: StreamCheckpoint,
-        table: str | None,
-        share: float,
-        bounds: tuple[int, int],
-    ) -> None:
-        self._session = session
-        self._checkpoint = checkpoint
-        self._table = table
-        self._share = share
-        self._bounds = bounds
-        self._thread = ThreadPoolExecutor(1, "nearcast-compaction")
-        self._running: Future[None] | None = None
-        self.failure: str | None = None
-        """Why the last compaction failed, in one line. The stream goes on with its delta."""
+    session: SparkSession
+    checkpoint: StreamCheckpoint
+    table: str | None  # that the index was built from, if its manifest does not name it
+    share: float  # of the base, and least and most changed subscriptions: see StreamOptions
+    bounds: tuple[int, int]
+    failure: str | None = None  # why the last compaction failed, in one line; the stream goes on with its delta
+    _thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "nearcast-compaction"))
+    _running: Future[None] | None = None
 
     def consider(self, base: ShardedIndex, delta: Delta, name: str) -> None:
         """Begin a compaction if the delta has outgrown its share of the base and no compaction is running."""
-        least, most = self._bounds
-        wanted = min(max(least, self._share * int(base.manifest["subscriptions"])), most)
+        least, most = self.bounds
+        wanted = min(max(least, self.share * int(base.manifest["subscriptions"])), most)
         if len(delta.touched) <= wanted or (self._running is not None and not self._running.done()):
             return
         if self.failure is not None or self.finished(Path(base.path).name) is not None:
             return  # a failed compaction would fail again; a finished one is used by the next batch
-        self._checkpoint.deltas_in_use.add(name)
+        self.checkpoint.deltas_in_use.add(name)
         self._running = self._thread.submit(self._compact, base, delta.number, name)
 
     def finished(self, base: str) -> Compacted | None:
         """The finished compaction of this base, by this run or an earlier one, or None."""
-        file = self._checkpoint.root / "compacted.json"
+        file = self.checkpoint.root / "compacted.json"
         last = Compacted(**json.loads(file.read_bytes())) if file.exists() else None
         return last if last is not None and last.base == base else None
 
@@ -91,55 +82,45 @@ class Compactor:
 
     def _compact(self, base: ShardedIndex, number: int, name: str) -> None:
         try:
-            merged = self._checkpoint.root / "subscriptions" / uuid.uuid4().hex[:12]
-            tables = (self._table_of(base), self._checkpoint.deltas / name, merged)
-            made = compact(self._session, base, tables, self._checkpoint.index)
+            merged = self.checkpoint.root / "subscriptions" / uuid.uuid4().hex[:12]
+            made = self._build(base, self.checkpoint.deltas / name, merged)
             write_whole(Path(made.path) / _TABLE, str(merged).encode())
             done = Compacted(Path(base.path).name, number, Path(made.path).name)
-            write_whole(self._checkpoint.root / "compacted.json", json.dumps(done._asdict()).encode())
-            _remove_others(merged)
+            write_whole(self.checkpoint.root / "compacted.json", json.dumps(done._asdict()).encode())
+            for other in merged.parent.iterdir():  # tables of older versions, which no later compaction reads
+                if other != merged:
+                    shutil.rmtree(other, ignore_errors=True)
         except Exception as error:  # matching goes on without a compaction
             self.failure = failure_reason(error) if is_spark_error(error) else str(error)
         finally:
-            self._checkpoint.deltas_in_use.discard(name)
+            self.checkpoint.deltas_in_use.discard(name)
+
+    def _build(self, base: ShardedIndex, delta: Path, merged: Path) -> ShardedIndex:
+        """A new version in the checkpoint from the base and its delta, whose subscriptions are written to `merged`."""
+        dialect = dialect_of(base)
+        write_merged(self.session, self._table_of(base), delta, merged, dialect)
+        return build_sharded(
+            self.session,
+            str(merged),
+            str(self.checkpoint.index),
+            shards=base.n_shards,
+            method=base.manifest["method"],
+            space=dialect.space.bounds if dialect.space.planar else None,
+            analyser=dialect.analyser,
+            weights=index_weights(base),  # later subscriptions must not change the scores of earlier ones
+        )
 
     def _table_of(self, base: ShardedIndex) -> str:
         """The table that the base was built from; the checkpoint's own table if a compaction built it."""
         own = Path(base.path) / _TABLE
-        table = own.read_text() if own.exists() else self._table or base.manifest.get("table")
+        table = own.read_text() if own.exists() else self.table or base.manifest.get("table")
         if table is None or not Path(table).exists():
             raise NearcastError(f"the table that the index was built from does not exist: {table}")
-        rows = self._session.read.parquet(str(table)).count()
+        rows = self.session.read.parquet(str(table)).count()
         wanted = sum(int(base.manifest[name]) for name in ("subscriptions", "never", "rejected"))
         if rows != wanted:
             raise NearcastError(f"{table} has {rows} rows, but the index was built from {wanted}")
         return str(table)
-
-
-def _remove_others(folder: Path) -> None:
-    """Remove the tables of older versions, which no later compaction reads."""
-    for other in folder.parent.iterdir():
-        if other != folder:
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def compact(session: SparkSession, base: ShardedIndex, tables: tuple[str, Path, Path], index: Path) -> ShardedIndex:
-    """Build a new version at `index`. `tables` are the base's table, the delta, and the folder for both merged."""
-    from nearcast.spark.batch.build import build_sharded
-
-    subscriptions, delta, merged = tables
-    dialect = dialect_of(base)
-    write_merged(session, subscriptions, delta, merged, dialect)
-    return build_sharded(
-        session,
-        str(merged),
-        str(index),
-        shards=base.n_shards,
-        method=base.manifest["method"],
-        space=dialect.space.bounds if dialect.space.planar else None,
-        analyser=dialect.analyser,
-        weights=index_weights(base),  # later subscriptions must not change the scores of earlier ones
-    )
 
 
 def write_merged(session: SparkSession, subscriptions: str, delta: Path, folder: Path, dialect: Dialect) -> None:
@@ -162,9 +143,7 @@ def untouched(
     for task in task_numbers(batches):
         table = source.read(task).table
         read = read_subscriptions(table, Vocabulary(), served_dialect(dialect))
-        stays = np.ones(table.num_rows, bool)
-        stays[read.rejects["row"].to_numpy()] = False  # rejects are not in the base either
-        good = table.filter(pa.array(stays))
+        good = np.delete(np.arange(table.num_rows), read.rejects["row"].to_numpy())  # the base has no rejects either
         is_kept = ~is_among(read.ids, touched)
-        kept = normalise_subscriptions(good.filter(pa.array(is_kept)), read.ids[is_kept], dialect)
+        kept = normalise_subscriptions(table.take(pa.array(good[is_kept])), read.ids[is_kept], dialect)
         yield from kept.cast(SUBSCRIPTIONS_SCHEMA).combine_chunks().to_batches()

@@ -20,7 +20,7 @@ class InputChooser:
     """
 
     def __init__(self, checkpoint: StreamCheckpoint, index: str, changes: str | None, compactor: Compactor) -> None:
-        self._checkpoint = checkpoint
+        self.checkpoint = checkpoint
         self._index = index
         self._changes = None if changes is None else Path(changes)
         self._compactor = compactor
@@ -29,17 +29,17 @@ class InputChooser:
 
     def inputs_for(self, batch: int) -> BatchInputs:
         """The recorded inputs of this batch, or new ones, which are recorded."""
-        inputs = self._checkpoint.recorded(batch)
+        inputs = self.checkpoint.recorded(batch)
         if inputs is None:
             if self._last is not None and self._last.batch >= batch:
                 raise CorruptFile(f"the record of batch {batch} was removed long ago; begin a new checkpoint")
             inputs = self._choose(batch)
-            self._checkpoint.record(inputs)
+            self.checkpoint.record(inputs)
         elif self._last is None or inputs.delta != self._last.delta:
             self._delta = None
         self._last = inputs
         if inputs.delta is not None:
-            self._compactor.consider(self._checkpoint.base_of(inputs), self._delta_of(inputs), inputs.delta)
+            self._compactor.consider(self.checkpoint.base_of(inputs), self._delta_of(inputs), inputs.delta)
         return inputs
 
     def _choose(self, batch: int) -> BatchInputs:
@@ -47,22 +47,22 @@ class InputChooser:
         compacted = self._compactor.finished(base)
         if compacted is not None:
             base, delta = compacted.version, delta_since(delta, compacted.number)
-        dialect = dialect_of(open_sharded(self._checkpoint.index, base))
+        dialect = dialect_of(open_sharded(self.checkpoint.index, base))
         taken, known, changes = self._read_changes(delta, dialect)
         if not taken and compacted is None:
             return BatchInputs(batch, base, name, [], 0)
         self._delta = apply_changes(delta, changes, (*known, *taken))
-        name = save_delta(self._delta, changes.rejects, self._checkpoint.deltas)
+        name = save_delta(self._delta, changes.rejects, self.checkpoint.deltas)
         return BatchInputs(batch, base, name, taken, changes.n_rows)
 
     def _current_state(self) -> tuple[str, Delta, str | None]:
         """(the base, the delta, the name of the delta) after the last batch."""
         if self._last is None or self._last.delta is None:
-            return self._checkpoint.pin(open_sharded(self._index)), NO_DELTA, None
+            return self.checkpoint.pin(open_sharded(self._index)), NO_DELTA, None
         return self._last.base, self._delta_of(self._last), self._last.delta
 
     def _delta_of(self, inputs: BatchInputs) -> Delta:
-        path = self._checkpoint.delta_path(inputs)
+        path = self.checkpoint.delta_path(inputs)
         if self._delta is None and path is not None:
             self._delta = load_delta(path)
         return self._delta or NO_DELTA

@@ -73,22 +73,23 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, str]:
         start = self._options.get("start", "0")
         if start == "$":
-            return self._newest()
-        return {key: _full_id(start) for key in self._keys}
+            return self.reportLatestOffset()
+        return dict.fromkeys(self._keys, start if "-" in start else f"{start}-0")
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._most)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._target = self._newest()
+        self._target = self.reportLatestOffset()
 
     def reportLatestOffset(self) -> dict[str, str]:
-        return self._newest()
+        with closing(connect(self._url)) as server:
+            return {key: _last_id(server, key) for key in self._keys}
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:
         """The end of the next batch, within the limit. A stream that is new to the query is read from its beginning."""
         most = None if isinstance(limit, ReadAllAvailable) else self._most
-        target = self._target or self._newest()
+        target = self._target or self.reportLatestOffset()
         with closing(connect(self._url)) as server:
             return {key: _reach(server, key, start.get(key, "0-0"), target[key], most) for key in self._keys}
 
@@ -104,32 +105,21 @@ class RedisReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with closing(connect(self._url)) as server:
             yield from _read_range(server, partition, self._field.encode())
 
-    def _newest(self) -> dict[str, str]:
-        with closing(connect(self._url)) as server:
-            return {key: _last_id(server, key) for key in self._keys}
-
-
-@dataclass
-class Written(WriterCommitMessage):
-    n_pairs: int
-
 
 class RedisWriter(DataSourceArrowWriter):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
         self._url = _required(self._options, "url")
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         key = self._options.get("key", "matches")
         most = int(self._options["maxlength"]) if "maxlength" in self._options else None
         batch_number = self._options.get("batch", "")
-        n_pairs = 0
         with closing(connect(self._url)) as server:
             for batch in iterator:
                 for start in range(0, batch.num_rows, _AT_ONCE):
                     _add(server, key, batch.slice(start, _AT_ONCE), batch_number, most)
-                n_pairs += batch.num_rows
-        return Written(n_pairs)
+        return WriterCommitMessage()
 
 
 def connect(url: str) -> Any:
@@ -194,19 +184,12 @@ def _last_id(server: Any, key: str) -> str:
     import redis
 
     try:
-        return _text(server.xinfo_stream(key)["last-generated-id"])
+        newest = server.xinfo_stream(key)["last-generated-id"]
+        return newest.decode() if isinstance(newest, bytes) else str(newest)
     except redis.ResponseError as error:
         if "no such key" in str(error):
             return "0-0"
         raise
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _full_id(name: str) -> str:
-    return name if "-" in name else f"{name}-0"
 
 
 def _order(name: str) -> tuple[int, int]:

@@ -19,24 +19,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.stream_output import StreamOutput
-from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry_slow_start
-from nearcast.spark.streaming.broker import Sink, is_broker, open_sink, open_source
+from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry, retry_slow_start
+from nearcast.spark.runtime.session import DataFrame, SparkSession
+from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports
+from nearcast.spark.streaming.broker import Sink, open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
 from nearcast.spark.streaming.input_chooser import InputChooser
-from nearcast.spark.streaming.task import REPORT_SQL, StreamJob, deliver_files, deliver_values
+from nearcast.spark.streaming.task import StreamJob, deliver_files, deliver_values
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
-
-_ATTEMPTS = 3
-"""Of a batch: with a local master, Spark does not repeat a task whose worker was killed."""
 _POLL_SECONDS = 0.2
 _COUNTS = ("messages", "pairs", "rejected", "changes", "changes_rejected")
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -86,35 +82,30 @@ def run_stream(
         bounds = (given.compact_least, given.compact_most)
         compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
         output = StreamOutput(out, stream_id)
-        options_of_source = {**given.source_options, **_limits(given)}
+        limits = {"maxFilesPerTrigger": str(given.max_files)} if given.source == "files" else {}
+        options_of_source = {**given.source_options, **limits}
         source = retry_slow_start(lambda: open_source(session, given.source, messages, options_of_source))
-        batches = _Batches(InputChooser(saved, index, changes, compactor), saved, output, given)
+        batches = _Batches(InputChooser(saved, index, changes, compactor), output, given)
         try:
             retry_slow_start(lambda: _run(source, batches, saved, given))
         finally:
             compactor.close()
-    counts: dict[str, Any] = {"batches": batches.n_batches, **batches.counts}
-    if compactor.failure is not None:
-        counts["compaction_failed"] = compactor.failure
-    return counts | {"seconds": time.perf_counter() - started}
+    failure = {} if compactor.failure is None else {"compaction_failed": compactor.failure}
+    return {**batches.counts, **failure, "seconds": time.perf_counter() - started}
 
 
 class _Batches:
     """What Spark calls for each micro-batch."""
 
-    def __init__(
-        self, chooser: InputChooser, checkpoint: StreamCheckpoint, output: StreamOutput, options: StreamOptions
-    ) -> None:
+    def __init__(self, chooser: InputChooser, output: StreamOutput, options: StreamOptions) -> None:
         self._chooser = chooser
-        self._checkpoint = checkpoint
         self._output = output
         self._options = options
-        self._deliver = deliver_values if is_broker(options.source) else deliver_files
+        self._deliver = deliver_files if options.source == "files" else deliver_values
         self._sink = open_sink(options.sink, options.sink_options)
         self.lock = threading.Lock()  # locked while a batch is matched
         self.is_stopped = False
-        self.n_batches = 0
-        self.counts = dict.fromkeys(_COUNTS, 0)
+        self.counts = dict.fromkeys(("batches", *_COUNTS), 0)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         with self.lock:
@@ -125,31 +116,22 @@ class _Batches:
             if self._sink is not None:
                 self._sink(messages.sparkSession.read.parquet(str(self._output.folder(batch))), batch)
             if done_before is None:  # otherwise an earlier run counted it but ended before Spark recorded it
-                self._count(manifest)
+                self.counts["batches"] += 1
+                for name in _COUNTS:
+                    self.counts[name] += manifest[name]
+                if self._options.on_batch is not None:
+                    self._options.on_batch(manifest)
 
     def _match(self, messages: DataFrame, batch: int) -> dict[str, Any]:
         inputs = self._chooser.inputs_for(batch)
+        checkpoint = self._chooser.checkpoint
         stage = self._output.stage()
-        job = StreamJob(self._checkpoint.base_of(inputs), self._checkpoint.delta_path(inputs), str(stage))
-        parts = self._collect(messages.mapInArrow(functools.partial(self._deliver, job), REPORT_SQL))
-        rejects = self._checkpoint.deltas / inputs.delta / "rejects.parquet" if inputs.delta and inputs.files else None
+        job = StreamJob(checkpoint.base_of(inputs), checkpoint.delta_path(inputs), str(stage))
+        delivered = messages.mapInArrow(functools.partial(self._deliver, job), REPORT_SQL)
+        # With a local master, Spark does not repeat a task whose worker was killed.
+        parts = retry(lambda: collect_reports(delivered), is_spark_error)
+        rejects = checkpoint.deltas / inputs.delta / "rejects.parquet" if inputs.delta and inputs.files else None
         return self._output.commit(inputs, stage, parts, rejects)
-
-    def _collect(self, delivered: DataFrame) -> list[Any]:
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return list(delivered.collect())
-            except Exception as error:
-                if not is_spark_error(error):
-                    raise
-        return list(delivered.collect())
-
-    def _count(self, manifest: dict[str, Any]) -> None:
-        self.n_batches += 1
-        for name in _COUNTS:
-            self.counts[name] += manifest[name]
-        if self._options.on_batch is not None:
-            self._options.on_batch(manifest)
 
 
 def _run(source: DataFrame, batches: _Batches, checkpoint: StreamCheckpoint, options: StreamOptions) -> None:
@@ -166,7 +148,7 @@ def _run(source: DataFrame, batches: _Batches, checkpoint: StreamCheckpoint, opt
         _stop(query, batches)
 
 
-def _stop(query: StreamingQuery, batches: _Batches) -> None:
+def _stop(query: Any, batches: _Batches) -> None:
     """Stop the query after the current batch; a second interrupt does not wait for the batch."""
     try:
         with batches.lock:
@@ -212,7 +194,3 @@ def _checked(options: dict[str, Any]) -> StreamOptions:
     if unknown:
         raise InvalidInput(f"run_stream has no option {', '.join(sorted(unknown))}")
     return StreamOptions(**options)
-
-
-def _limits(options: StreamOptions) -> dict[str, str]:
-    return {"maxFilesPerTrigger": str(options.max_files)} if options.source == "files" else {}

@@ -1,6 +1,6 @@
 """The task of a micro-batch: matches its messages against base and delta and writes the pairs to a unique file.
 
-A task returns the names of the files that it finished. The driver commits these files and no others, so attempts that
+A task reports the names of the files that it finished. The driver commits these files and no others, so attempts that
 failed or were abandoned leave nothing in the table.
 """
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
 from nearcast.ingest.broker_values import decode_values
-from nearcast.ingest.parquet_writers import UniqueParquetFile
+from nearcast.ingest.output_folder import UniqueParquetFile
 from nearcast.matching.method import kinds_of
 from nearcast.sharding.live.delta import is_among, open_delta
 from nearcast.sharding.match_shards import match_all_shards
@@ -30,17 +30,10 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.spark.runtime.arrow_payload import one_row
-from nearcast.spark.runtime.tasks import sql_schema
+from nearcast.spark.runtime.tasks import as_report
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
-
-_REPORT_SCHEMA = pa.schema(
-    [("file", pa.string()), ("rows", pa.int64()), ("messages", pa.int64())]
-    + [("rejects", pa.string()), ("rejected", pa.int64())]
-)
-REPORT_SQL = sql_schema(_REPORT_SCHEMA)
 
 
 class StreamJob(NamedTuple):
@@ -52,12 +45,12 @@ class StreamJob(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """Some messages of one source, or the reason why there are none."""
+    """Some messages of one source, and what was rejected before."""
 
     source: str
     first_row: int
-    table: pa.Table | None  # rows of a broker name their source in the column `entry`
-    rejects: pa.Table | None = None
+    table: pa.Table  # rows of a broker name their source in the column `entry`
+    rejects: pa.Table = SOURCE_REJECTS_SCHEMA.empty_table()
 
 
 def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,7 +74,8 @@ def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Ta
         found = found.filter(pa.array(~is_among(found["subscription"].to_numpy(), touched)))
     if indexes:
         found = pa.concat_tables([found, *(_scored(index.match(messages)) for index in indexes)])
-        found = _sorted(found)
+        order = np.lexsort((found["subscription"].to_numpy(), found["message"].to_numpy()))
+        found = found.take(pa.array(order)).combine_chunks()
     return found
 
 
@@ -94,18 +88,12 @@ def _scored(pairs: pa.Table) -> pa.Table:
 
 def dialect_of(base: ShardedIndex) -> Dialect:
     """The dialect in which messages and subscriptions are read for this index."""
-    router = shard_router(base)
-    return Dialect(router.analyser, router.space, "skip", served_kinds(base.manifest["method"]))
+    return shard_router(base).dialect._replace(on_bad="skip", kinds=served_kinds(base.manifest["method"]))
 
 
 def served_kinds(method: str) -> tuple[str, ...]:
     """The kinds that a stream over this method serves. Compaction must be able to build them."""
     return tuple(kind for kind in SERVED_KINDS if kind in kinds_of(method))
-
-
-def _sorted(pairs: pa.Table) -> pa.Table:
-    order = np.lexsort((pairs["subscription"].to_numpy(), pairs["message"].to_numpy()))
-    return pairs.take(pa.array(order)).combine_chunks()
 
 
 def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
@@ -118,14 +106,13 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
         rejects.write(bad)
         n_messages += messages.num_rows
         pairs.write(pairs_of(job.base, job.delta, messages))
-    files = [file.finish(is_durable=True) for file in (pairs, rejects)]
-    return one_row(_REPORT_SCHEMA, [files[0], pairs.n_rows, n_messages, files[1], rejects.n_rows])
+    files = {"file": pairs.finish(is_durable=True), "rejects": rejects.finish(is_durable=True)}
+    return as_report({**files, "rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows})
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
-    before = SOURCE_REJECTS_SCHEMA.empty_table() if chunk.rejects is None else chunk.rejects
-    if chunk.table is None or not chunk.table.num_rows:
-        return MESSAGES_SCHEMA.empty_table(), before
+    if not chunk.table.num_rows:
+        return MESSAGES_SCHEMA.empty_table(), chunk.rejects
     try:
         messages, rejects = normalise_messages(chunk.table, dialect)
     except InvalidInput as error:  # a fault of a column is a fault of each of its rows
@@ -135,7 +122,7 @@ def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     if "entry" in chunk.table.column_names:
         entries = chunk.table["entry"].take(pa.array(rows))
         found = found.set_column(0, "source", entries).set_column(1, "row", pa.nulls(len(rows), pa.int64()))
-    return messages, pa.concat_tables([before, found])
+    return messages, pa.concat_tables([chunk.rejects, found])
 
 
 def _chunks_of_file(path: str) -> Iterator[_Chunk]:
@@ -151,7 +138,7 @@ def _chunks_of_file(path: str) -> Iterator[_Chunk]:
                 row += batch.num_rows
     except (pa.ArrowException, OSError, InvalidInput) as error:
         reason = f"it cannot be read{f' from row {row} on' if row else ''}: {error}"
-        yield _Chunk(path, row, None, file_reject(path, reason, row=row))
+        yield _Chunk(path, row, MESSAGES_SCHEMA.empty_table(), file_reject(path, reason, row=row))
 
 
 def _local(name: str) -> str:
