@@ -42,7 +42,7 @@ def demo(
     """
     from nearcast.cli.warmup import warm_kernels
     from nearcast.demo.demo_subscriptions import LICENCE
-    from nearcast.demo.report import write_report
+    from nearcast.demo.result import write_report
 
     warm_kernels(_METHODS, as_json)  # the figures must not include the time of the compiler
     if library or not _has_spark():

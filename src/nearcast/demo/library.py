@@ -5,25 +5,21 @@ from __future__ import annotations
 import statistics
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
 from nearcast.demo.result import DemoResult, check_matches, count_lines
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from nearcast.engine.index import Index
-    from nearcast.spark.pipeline.run import Working
+from nearcast.engine.index import Index, build_index
+from nearcast.spark.pipeline.run import Working
+from nearcast.tables import write_table
 
 ROUNDS = 5
 
 
 def run_with_library(n_drawn: int, out: Path, working: Working) -> DemoResult:
     """Match all messages, check the matches against brute force, and write the tables to the folder `out`."""
-    from nearcast.engine.index import build_index
-    from nearcast.tables import write_table
-
     with working("drawing subscriptions"):
         messages = sample_messages()
         subscriptions = subscriptions_table(messages, n_drawn)
