@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from nearcast.errors import InvalidInput
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Space = Annotated[
     str | None,
-    typer.Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
+    Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
 ]
+
+Source = Annotated[
+    Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
+]
+Shards = Annotated[int | None, Option(min=1, help="Number of shards. [default: by size and cores]")]
 
 
 def read_space(text: str | None) -> tuple[float, ...] | None:
