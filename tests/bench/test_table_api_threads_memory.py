@@ -13,8 +13,9 @@ from rich.console import Console
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.tables import markdown_report, screen_report
-from nearcast.bench.runs import memory, table_api
+from nearcast.bench.runs import environment as memory
 from nearcast.bench.runs import run_case as runner
+from nearcast.bench.runs import table_api
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Settings, filled_store
 from nearcast.bench.runs.environment import describe_environment

@@ -9,8 +9,8 @@ import numpy as np
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.case import Case, Methods, OnStep, Record, Settings, filled_store
+from nearcast.bench.runs.environment import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.runs.groups import run_group
-from nearcast.bench.runs.memory import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.runs.method_factory import known_methods, method_factory
 from nearcast.bench.runs.mixed import run_mixed
 from nearcast.bench.runs.table_api import run_tables

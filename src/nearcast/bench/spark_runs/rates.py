@@ -6,7 +6,6 @@ The session is started and warmed up before the measurement. Everything from Par
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -16,18 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.bench.spark_runs.cpu_time import cpu_seconds
+from nearcast.bench.spark_runs.processes import cpu_seconds
 from nearcast.bench.spark_runs.sql_join import plain_join
 from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.tables import write_workload
 from nearcast.bench.workloads.workload import Workload
+from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
 from nearcast.sharding.planning.capacity import Constants, us_per_message
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.runtime.session import cores_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from nearcast.spark.batch.match import Layout
 
 GROUP = "short-point"
 LAYOUTS: tuple[Layout, ...] = ("replicated", "sharded")
@@ -70,16 +71,12 @@ def warm_up(session: SparkSession, workload: Workload, folder: Path, shards: int
 
 def build(session: SparkSession, data: Data, shards: int) -> float:
     """Seconds to build the sharded index."""
-    from nearcast.spark.batch.build import build_sharded
-
     options: dict[str, Any] = {"shards": shards, "messages": data.messages, "space": _SPACE}
     return seconds_of(lambda: build_sharded(session, data.subscriptions, data.path("index"), **options))
 
 
 def match(session: SparkSession, data: Data, layout: Layout) -> float:
     """Seconds to match all messages."""
-    from nearcast.spark.batch.match import match_batch
-
     out = data.path(f"matches-{layout}")
     return seconds_of(lambda: match_batch(session, data.path("index"), data.messages, out, layout=layout))
 
@@ -106,8 +103,6 @@ def against_join(session: SparkSession, data: Data, shards: int, rounds: int) ->
 
 def against_library(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
     """Messages per second and core of the library in one thread and of Spark on all cores."""
-    from nearcast.spark.runtime.session import cores_of
-
     cores = cores_of(session)
     build_seconds = build(session, data, shards)
     library, n_library = _library_rate(data, rounds)
@@ -144,8 +139,6 @@ def _n_pairs(folder: str) -> int:
 
 
 def _library_rate(data: Data, rounds: int) -> tuple[float, int]:
-    from nearcast.engine.index import build_index
-
     index = build_index(data.subscriptions, space=_SPACE)
     n = min(data.n_messages, _LIBRARY_MESSAGES)
 
@@ -180,10 +173,3 @@ def seconds_of(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
-
-
-def empty_folder(folder: Path) -> Path:
-    """Create the folder, or empty it; return it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
