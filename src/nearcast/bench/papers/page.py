@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nearcast.bench.papers.claims import values_text, verdicts
 from nearcast.bench.papers.paper import Claim, Figure, Paper
-from nearcast.bench.papers.points import UNITS, Point, points_of
-from nearcast.bench.papers.result import PaperResult
+from nearcast.bench.papers.result import UNITS, PaperResult, Point
+from nearcast.bench.reports.picture import Labels, Mark, save_panels
 from nearcast.bench.reports.tables import format_number, markdown_table, where_measured
 from nearcast.errors import InvalidInput
 
@@ -46,7 +46,7 @@ def summary(paper: Paper, result: PaperResult) -> str:
     """All claims with their verdicts, in one table."""
     rows = [["figure", "the paper says", "holds"]]
     for figure in result.figures(paper):
-        points = points_of(figure, result.parts[figure.id], result.runs)
+        points = result.points(figure)
         rows += [[figure.name, claim.says, summarise_verdicts(figure, claim, points)] for claim in figure.claims]
     return _table(rows) if len(rows) > 1 else ""
 
@@ -68,7 +68,7 @@ def summarise_verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) ->
 
 
 def _section(figure: Figure, result: PaperResult, picture: str | None) -> str:
-    points = points_of(figure, result.parts[figure.id], result.runs)
+    points = result.points(figure)
     place = f" ({figure.place})" if figure.place else ""
     parts = [f"### {figure.name}: {figure.title}", f"![{figure.name}]({picture})" if picture else ""]
     parts += [_measured(figure, result, points) + place + ".", figure.note.strip(), left_out(figure, result)]
@@ -134,6 +134,18 @@ def _table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
 
 
 # -- files
+
+
+def save_figure(figure: Figure, result: PaperResult, path: str | os.PathLike[str]) -> bool:
+    """Draw the figure; return False if nothing of it was measured."""
+    panels: dict[str, list[Mark]] = {}
+    for point in result.points(figure):
+        if point.value:  # a logarithmic axis has no 0
+            panels.setdefault(point.panel, []).append(Mark(point.label, point.label, point.method, point.value))
+    if panels:
+        title = f"{figure.name}: {figure.title}"
+        save_panels(panels, Labels(title, figure.along, UNITS[figure.measure]), path)
+    return bool(panels)
 
 
 def put_into(path: Path, text: str) -> None:

@@ -12,11 +12,8 @@ import typer
 from rich.console import Group
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.page import page, picture_name, put_into, relative, summarise_verdicts
-from nearcast.bench.papers.paper import Paper
-from nearcast.bench.papers.paper_file import find_paper
-from nearcast.bench.papers.picture import save_figure
-from nearcast.bench.papers.points import points_of
+from nearcast.bench.papers.page import page, picture_name, put_into, relative, save_figure, summarise_verdicts
+from nearcast.bench.papers.paper import Paper, find_paper
 from nearcast.bench.papers.result import PaperResult, load_paper_result, run_paper
 from nearcast.bench.papers.schedule import schedule_runs
 from nearcast.bench.reports.cost_fit import fit_costs
@@ -171,7 +168,7 @@ def _show_claims(paper: Paper, result: PaperResult, as_json: bool) -> None:
     rows = []
     checked: list[dict[str, Any]] = []
     for figure in result.figures(paper):
-        points = points_of(figure, result.parts[figure.id], result.runs)
+        points = result.points(figure)
         for claim in figure.claims:
             rows.append((figure.name, claim.says, summarise_verdicts(figure, claim, points)))
             found = [{**each._asdict(), "holds": each.holds} for each in verdicts(figure, claim, points)]
