@@ -19,10 +19,10 @@ from nearcast.bench.runs import table_api
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Settings, filled_store
 from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.runs.groups import TIMES_THE_MESSAGES
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.runs.sweep import find_sweep, run_sweep, single_case
-from nearcast.bench.runs.threads import TIMES_THE_MESSAGES
 from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import Index

@@ -201,7 +201,8 @@ def _check_axis(figure: Figure, where: str) -> None:
             raise InvalidInput(f"the tokens of {where} are lists of whole numbers; '{length}' is {counts!r}")
     for name, values in (*figure.vary.items(), *figure.options.items()):
         if not isinstance(values, list) or not values:
-            raise InvalidInput(f"the values of '{name}' in {where} are a list")
+            what = f"the option '{name}'" if name in figure.options else f"'{name}'"
+            raise InvalidInput(f"the values of {what} in {where} are a list")
 
 
 def _check_claim(figure: Figure, claim: Claim, where: str) -> None:

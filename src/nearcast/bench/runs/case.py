@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -45,13 +45,10 @@ class Settings:
                 raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
         if not self.budget_s > 0:
             raise InvalidInput(f"the time budget must be above 0 seconds; it is {self.budget_s}")
-        _check_threads(self.threads)
-
-
-def _check_threads(threads: tuple[int, ...]) -> None:
-    whole = isinstance(threads, tuple) and all(type(count) is int and count >= 1 for count in threads)
-    if not whole or len(set(threads)) < len(threads):
-        raise InvalidInput(f"threads are different whole numbers, 1 or more, as in [1, 2]; they are {threads!r}")
+        threads = self.threads
+        whole = isinstance(threads, tuple) and all(type(count) is int and count >= 1 for count in threads)
+        if not whole or len(set(threads)) < len(threads):
+            raise InvalidInput(f"threads are different whole numbers, 1 or more, as in [1, 2]; they are {threads!r}")
 
 
 class Case(NamedTuple):
@@ -65,6 +62,12 @@ class Case(NamedTuple):
     def begin(self, step: str) -> None:
         """Report that a step begins."""
         self.on_step(f"{self.workload.name}: {step}")
+
+    def each_group(self, step: str) -> Iterator[tuple[str, str]]:
+        """Report a step for each group of messages; yield the group, and its name in error texts."""
+        for group in self.workload.groups:
+            self.begin(f"{group} {step}")
+            yield group, f"{self.workload.name}, {group}"
 
     def messages(self, group: str, numbers: np.ndarray | None = None) -> MessageBatch:
         """The messages of a group: all of them, or those with the given numbers."""
