@@ -46,13 +46,10 @@ def figures(result: Result, baseline: str | None = None) -> list[Figures]:
             if baseline is not None and baseline not in names:
                 raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(names)}")
             for own in records:
-                others = [other for other in records if _is_compared(other["method"], own["method"], baseline)]
+                compared = [baseline] if baseline else [name for name in names if name != own["method"]]
+                others = [other for other in records if other["method"] in compared]
                 lines.append(_line(run, group, own, _ratio(own, others)))
     return lines
-
-
-def _is_compared(other: str, own: str, baseline: str | None) -> bool:
-    return other != own if baseline is None else other == baseline
 
 
 def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float | None) -> Figures:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearcast.bench.reports.figures import Figures, figures
+from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.tables import format_value
 from nearcast.bench.runs.results import Result
 from nearcast.errors import InvalidInput, NearcastError
@@ -48,7 +48,8 @@ def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
     for line in figures(result):
         if line.batch_us:
             name = line.group if apart is None else f"{line.group}, {apart} {format_value(line.varied[apart])}"
-            panels.setdefault(name, []).append(Mark(*_key(line, along), line.method, line.batch_us))
+            value = line.workload if along is None else line.varied[along]
+            panels.setdefault(name, []).append(Mark(str(value), format_value(value), line.method, line.batch_us))
     labels = Labels(f"{result.sweep['name']}: CPU time per message", along or "", "µs per message")
     save_panels(panels, labels, path)
 
@@ -118,9 +119,3 @@ def _draw_panel(axes: Any, marks: list[Mark], methods: list[str], labels: Labels
     axes.set_xticks(range(len(spots)), [label for _, label in spots], fontsize=8)
     axes.set_xlabel(labels.along)
     axes.grid(axis="y", which="major", alpha=0.3)
-
-
-def _key(line: Figures, along: str | None) -> tuple[str, str]:
-    """The key and the label of a line's position on the axis."""
-    value = line.workload if along is None else line.varied[along]
-    return str(value), format_value(value)

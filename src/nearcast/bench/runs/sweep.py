@@ -79,14 +79,7 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
     for key, values in vary.items():
         if not isinstance(values, list) or not values:
             raise InvalidInput(f"the values of a varied parameter are a list; those of '{key}' are {values!r}")
-    made = Sweep(
-        str(data["name"]),
-        str(data.get("about", "")),
-        workload,
-        vary,
-        _methods_of(data),
-        settings_of(run),
-    )
+    made = Sweep(str(data["name"]), str(data.get("about", "")), workload, vary, _methods_of(data), settings_of(run))
     known_methods(made.methods)
     made.cases()  # rejects unknown parameters and values now, not an hour into the run
     return made
@@ -116,10 +109,7 @@ def steps_of_sweep(sweep: Sweep, scale: float = 1.0) -> int:
 
 
 def run_sweep(
-    sweep: Sweep,
-    scale: float = 1.0,
-    on_step: OnStep | None = None,
-    make_corpus: MakeCorpus | None = None,
+    sweep: Sweep, scale: float = 1.0, on_step: OnStep | None = None, make_corpus: MakeCorpus | None = None
 ) -> Result:
     """Run every case; return the raw measurements with everything that is needed to read them later."""
     runs = []

@@ -40,11 +40,7 @@ def run_tables(methods: Sequence[Variant], case: Case, answers: dict[str, Hits])
 
 
 def _run_method(
-    variant: Variant,
-    subscriptions: pa.Table,
-    groups: dict[str, pa.Table],
-    case: Case,
-    answers: dict[str, Hits],
+    variant: Variant, subscriptions: pa.Table, groups: dict[str, pa.Table], case: Case, answers: dict[str, Hits]
 ) -> Record:
     """Raw measurements of one method. Its index is freed on return, so that only one exists at a time."""
     space, settings = case.workload.space, case.settings
