@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from nearcast.cli.console import progress, show, text_table
-from nearcast.cli.options import Json, Source, given
+from nearcast.cli.options import Json, Source, argument, given, required
 from nearcast.errors import InvalidInput
 
 WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, or a .toml file"
 
 
 def generate(  # noqa: PLR0913  the options of a command are its parameters
-    workload: Annotated[str, Argument(metavar="WORKLOAD", help=f"{WORKLOADS}.", show_default=False)],
-    out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder for the files.", show_default=False)],
+    workload: Annotated[str, argument(metavar="WORKLOAD", help=f"{WORKLOADS}.")],
+    out: Annotated[Path, required("--out", "-o", metavar="DIR", help="Folder for the files.")],
     seed: Annotated[int | None, Option(help="The same seed gives the same bytes.")] = None,
     subscriptions: Annotated[int | None, Option("--subscriptions", "-n", help="Number of subscriptions.")] = None,
     messages: Annotated[int | None, Option("--messages", "-m", help="Number of messages in each group.")] = None,

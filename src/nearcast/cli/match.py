@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from typer import Argument, Option
+from typer import Option
 
-from nearcast.cli.options import Json, Space, read_space
+from nearcast.cli.options import Json, Space, argument, read_space
 
 
 def match(  # noqa: PLR0913  the options of a command are its parameters
     subscriptions: Annotated[
-        Path,
-        Argument(metavar="SUBSCRIPTIONS", help="Table (.parquet, .csv, .jsonl) or index folder.", show_default=False),
+        Path, argument(metavar="SUBSCRIPTIONS", help="Table (.parquet, .csv, .jsonl) or index folder.")
     ],
-    messages: Annotated[Path, Argument(metavar="MESSAGES", help="Table (.parquet, .csv, .jsonl).", show_default=False)],
+    messages: Annotated[Path, argument(metavar="MESSAGES", help="Table (.parquet, .csv, .jsonl).")],
     method: Annotated[str | None, Option(help="Index method; see `nearcast methods`. [default: auto]")] = None,
     out: Annotated[Path | None, Option(help="Write the matches to .parquet, .csv or .jsonl.")] = None,
     threads: Annotated[int, Option(min=1, help="Number of threads.")] = 1,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from nearcast.errors import InvalidInput
+
+argument = partial(Argument, show_default=False)
+required = partial(Option, show_default=False)
+"""What must be given has no default to show."""
 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Space = Annotated[
     str | None,
     Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
 ]
-
 Source = Annotated[
     Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
 ]

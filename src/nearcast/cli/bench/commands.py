@@ -6,14 +6,15 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from nearcast.bench.toml_files import shipped_names
 from nearcast.cli.generate import WORKLOADS
-from nearcast.cli.options import Json, Shards, Source, given, read_counts, read_names
+from nearcast.cli.options import Json, Shards, Source, argument, given, read_counts, read_names
 from nearcast.cli.pipeline.spark_console import Master, on_spark
 from nearcast.errors import InvalidInput
 
+_PAPERS = ", ".join(shipped_names("papers"))
 _PARTS = ("join", "library", "overheads", "memory")
 _Baseline = Annotated[
     str | None, Option(metavar="METHOD", help="Ratios against this method. [default: the best other]")
@@ -78,7 +79,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
 
 
 def report(
-    result: Annotated[Path, Argument(metavar="RESULT", help="A result.json of `bench run --out`.", show_default=False)],
+    result: Annotated[Path, argument(metavar="RESULT", help="A result.json of `bench run --out`.")],
     picture: Annotated[Path | None, Option(help="Draw the result to this .png, .svg or .pdf.")] = None,
     markdown: Annotated[bool, Option("--markdown", help="Print the tables as Markdown.")] = False,
     baseline: _Baseline = None,
@@ -96,9 +97,7 @@ def report(
 
 
 def costs(
-    results: Annotated[
-        list[Path], Argument(metavar="RESULT...", help="Files of `bench run --out`.", show_default=False)
-    ],
+    results: Annotated[list[Path], argument(metavar="RESULT...", help="Files of `bench run --out`.")],
     as_json: Json = False,
 ) -> None:
     """Fit the cost figures that `auto` compares methods by.
@@ -128,10 +127,7 @@ def sweeps(as_json: Json = False) -> None:
 
 
 def paper(
-    paper: Annotated[
-        str,
-        Argument(metavar="PAPER", help=f"{', '.join(shipped_names('papers'))}, or a .toml file.", show_default=False),
-    ],
+    paper: Annotated[str, argument(metavar="PAPER", help=f"{_PAPERS}, or a .toml file.")],
     figures: Annotated[
         str | None, Option(metavar="ID,...", help="Figures to run, as in 7,8,table-1. [default: all]")
     ] = None,

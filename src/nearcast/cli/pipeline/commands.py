@@ -5,27 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Option
 
 from nearcast.cli.console import show, text_table
-from nearcast.cli.options import Json, Shards, Space, read_space
+from nearcast.cli.options import Json, Shards, Space, argument, read_space, required
 from nearcast.cli.pipeline.spark_console import Force, Index, Master, grid, on_spark, run_one_step
 from nearcast.errors import InvalidInput
 
 _TITLES = ("step", "result", "seconds")
-_Messages = Annotated[Path, Option(metavar="TABLE", help="Messages, Parquet.", show_default=False)]
+_Messages = Annotated[Path, required(metavar="TABLE", help="Messages, Parquet.")]
 
 
 def ingest(  # noqa: PLR0913  the options of a command are its parameters
     raw: Annotated[
-        list[str],
-        Argument(metavar="RAW...", help="CSV, JSONL (also .gz) or Parquet: files, folders, globs.", show_default=False),
+        list[str], argument(metavar="RAW...", help="CSV, JSONL (also .gz) or Parquet: files, folders, globs.")
     ],
-    kind: Annotated[
-        Literal["messages", "subscriptions"],
-        Option(metavar="KIND", help="messages or subscriptions.", show_default=False),
-    ],
-    out: Annotated[Path, Option(metavar="TABLE", help="Folder for the clean table.", show_default=False)],
+    kind: Annotated[Literal["messages", "subscriptions"], required(metavar="KIND", help="messages or subscriptions.")],
+    out: Annotated[Path, required(metavar="TABLE", help="Folder for the clean table.")],
     rejects: Annotated[
         Path | None, Option(metavar="TABLE", help="Folder for bad rows, with reasons. [default: OUT-rejects]")
     ] = None,
@@ -68,7 +64,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
 
 def vocabulary(
     messages: _Messages,
-    out: Annotated[Path, Option(metavar="VOCABULARY", help="File for the vocabulary.", show_default=False)],
+    out: Annotated[Path, required(metavar="VOCABULARY", help="File for the vocabulary.")],
     master: Master = None,
     force: Force = False,
     as_json: Json = False,
@@ -85,8 +81,8 @@ def vocabulary(
 
 
 def build(  # noqa: PLR0913  the options of a command are its parameters
-    subscriptions: Annotated[Path, Option(metavar="TABLE", help="Subscriptions, Parquet.", show_default=False)],
-    out: Annotated[Path, Option(metavar="INDEX", help="Folder for the index.", show_default=False)],
+    subscriptions: Annotated[Path, required(metavar="TABLE", help="Subscriptions, Parquet.")],
+    out: Annotated[Path, required(metavar="INDEX", help="Folder for the index.")],
     messages: Annotated[
         Path | None, Option(metavar="TABLE", help="A sample of the expected messages, to balance the shards.")
     ] = None,
@@ -123,7 +119,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
 def match(
     index: Index,
     messages: _Messages,
-    out: Annotated[Path, Option(metavar="TABLE", help="Folder for the matches.", show_default=False)],
+    out: Annotated[Path, required(metavar="TABLE", help="Folder for the matches.")],
     layout: Annotated[
         Literal["auto", "replicated", "sharded"],
         Option(
@@ -161,10 +157,7 @@ def read_mapping(text: str) -> dict[str, str]:
 
 def run(
     pipeline: Annotated[
-        Path | None,
-        Argument(
-            metavar="[PIPELINE.toml]", help="The pipeline to run. [default: that of the demo]", show_default=False
-        ),
+        Path | None, argument(metavar="[PIPELINE.toml]", help="The pipeline to run. [default: that of the demo]")
     ] = None,
     out: Annotated[
         Path | None, Option(metavar="DIR", help="Folder for all outputs. [default: the file's, or pipeline-output]")
@@ -208,10 +201,8 @@ def _row(name: str, result: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def size(
-    subscriptions: Annotated[
-        float, Option("--subscriptions", "-n", help="Number of subscriptions.", show_default=False)
-    ],
-    rate: Annotated[float, Option("--rate", "-r", help="Messages per second.", show_default=False)],
+    subscriptions: Annotated[float, required("--subscriptions", "-n", help="Number of subscriptions.")],
+    rate: Annotated[float, required("--rate", "-r", help="Messages per second.")],
     matches: Annotated[
         float | None, Option(help="Matches per message. [default: 3.4 for each million subscriptions]")
     ] = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from typer import Option
 
 from nearcast.cli.console import name_value_grid, note, progress, show, working
+from nearcast.cli.options import required
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +29,7 @@ Master = Annotated[
     ),
 ]
 Force = Annotated[bool, Option("--force", help="Repeat steps that are up to date.")]
-Index = Annotated[Path, Option(metavar="INDEX", help="Made by `pipeline build`.", show_default=False)]
+Index = Annotated[Path, required(metavar="INDEX", help="Made by `pipeline build`.")]
 
 
 class OnSpark(NamedTuple):

@@ -12,18 +12,16 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from nearcast.cli.console import show
-from nearcast.cli.options import Json
+from nearcast.cli.options import Json, required
 from nearcast.cli.pipeline.spark_console import Index, Master, OnSpark, grid, on_spark
 from nearcast.errors import InvalidInput
 
 
 def stream(  # noqa: PLR0913  the options of a command are its parameters
     index: Index,
-    messages: Annotated[str, Option(metavar="DIR", help="Folder where files of messages arrive.", show_default=False)],
-    out: Annotated[Path, Option(metavar="TABLE", help="Folder for the matches.", show_default=False)],
-    checkpoint: Annotated[
-        Path, Option(metavar="DIR", help="Folder where the stream stores its progress.", show_default=False)
-    ],
+    messages: Annotated[str, required(metavar="DIR", help="Folder where files of messages arrive.")],
+    out: Annotated[Path, required(metavar="TABLE", help="Folder for the matches.")],
+    checkpoint: Annotated[Path, required(metavar="DIR", help="Folder where the stream stores its progress.")],
     changes: Annotated[
         Path | None, Option(metavar="DIR", help="Change log: subscriptions added or removed meanwhile.")
     ] = None,
