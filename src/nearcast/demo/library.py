@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import timeit
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,7 @@ def _match(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
     whole_seconds = time.perf_counter() - start
     batch = index.read_messages(messages)
     work, method = index.stats, index.matcher.method
-    seconds = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        index.matcher.match(batch)
-        seconds.append(time.perf_counter() - start)
+    seconds = timeit.repeat(lambda: index.matcher.match(batch), number=1, repeat=ROUNDS)
     n = messages.num_rows
     return matches, {
         "method": index.method,

@@ -61,8 +61,8 @@ def _order(figure: Figure, methods: list[str], panel: str, points: list[Point]) 
     known = [factor for factor in factors if factor is not None]
     if not known:
         return None
-    steps = [f"→ {_code(method)} {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
-    return Verdict(panel, " ".join([_code(measured[0]), *steps]), min(known))
+    steps = [f"→ `{method}` {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
+    return Verdict(panel, " ".join([f"`{measured[0]}`", *steps]), min(known))
 
 
 def _factor(figure: Figure, better: str, worse: str, points: list[Point]) -> float | None:
@@ -117,7 +117,7 @@ def _middle(value: Any) -> float:
 
 def _beside(values: dict[str, float], factors: Sequence[float | None]) -> str:
     """Methods with their values; from the second on also the factor to the first."""
-    named = [f"{_code(method)} {format_number(value)}" for method, value in values.items()]
+    named = [f"`{method}` {format_number(value)}" for method, value in values.items()]
     behind = [f"{each} ({_times(factor)})" for each, factor in zip(named[1:], factors[1:], strict=True)]
     return ", ".join([named[0], *behind])
 
@@ -183,7 +183,3 @@ def _values_at(line: Sequence[tuple[float, float]]) -> str:
 
 def _times(factor: float | None) -> str:
     return "?" if factor is None else f"{factor:.0f}×" if factor >= 100 else f"{factor:.3g}×"
-
-
-def _code(method: str) -> str:
-    return f"`{method}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nearcast.bench.papers.claims import values_text, verdicts
@@ -17,20 +17,17 @@ from nearcast.errors import InvalidInput
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 """The figures between these lines of a page are replaced; the rest of the page is kept."""
 
-PicturePath = Callable[[Figure], str | None]
-"""The link to the picture of a figure; None without a picture."""
-
 
 def picture_name(figure: Figure) -> str:
     return f"{'fig-' if figure.id[:1].isdigit() else ''}{figure.id}.png"
 
 
-def page(paper: Paper, result: PaperResult, picture: PicturePath) -> str:
-    """The page without its title."""
+def page(paper: Paper, result: PaperResult, pictures: Mapping[str, str]) -> str:
+    """The page without its title. `pictures` are links by the id of the figure."""
     command = f"`nearcast bench paper {paper.name}" + (f" --scale {result.scale:g}`" if result.scale != 1 else "`")
     parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), _READING]
     parts += [summary(paper, result)]
-    parts += [_section(figure, result, picture(figure)) for figure in result.figures(paper)]
+    parts += [_section(figure, result, pictures.get(figure.id)) for figure in result.figures(paper)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -158,8 +155,3 @@ def put_into(path: Path, text: str) -> None:
         path.write_text(f"{before}{BEGIN}\n{text.strip()}\n{END}{after}", encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be used as a page: {error}") from None
-
-
-def relative(target: Path, page_path: Path) -> str:
-    """The link from a page to a file."""
-    return Path(os.path.relpath(target, page_path.parent)).as_posix()

@@ -1,12 +1,16 @@
-"""The numbers that tables and pictures show, computed from a raw result."""
+"""Numbers computed from raw results: those that tables and pictures show, and the cost figures of `auto`."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.timing import median, percentile
 from nearcast.errors import InvalidInput
+from nearcast.indexes.auto.costs import Costs
 
 
 class Figures(NamedTuple):
@@ -156,3 +160,35 @@ def _threads(record: dict[str, Any]) -> dict[str, dict[str, float]] | None:
         for count, wall in walls.items()
         if wall and first
     } or None
+
+
+def fit_costs(runs: list[dict[str, Any]]) -> dict[str, tuple[Costs, float, float]]:
+    """By method: the costs of a message, term, node, candidate and match, fitted to the measurements; the smallest and
+    the largest estimate as a share of the measured time.
+    """
+    pieces: dict[str, list[list[float]]] = {}
+    times: dict[str, list[float]] = {}
+    for record in (record for run in runs for group in run["groups"].values() for record in group):
+        middle = median(record["rounds_cpu_s"].get(str(record["messages"]), []))
+        if record["messages"] and middle:
+            work = record["work"]
+            counts = [record["messages"], record["terms"], work["nodes"], work["candidates"], work["matches"]]
+            pieces.setdefault(record["method"], []).append(counts)
+            times.setdefault(record["method"], []).append(middle * 1e9)
+    return {method: _fit(np.array(pieces[method], float), np.array(times[method])) for method in pieces}
+
+
+def _fit(pieces: np.ndarray, times: np.ndarray) -> tuple[Costs, float, float]:
+    """Least squares of relative errors without negative costs: the best over all choices of costs that are not 0."""
+    shares = pieces / times[:, None]
+    best, least = np.zeros(shares.shape[1]), np.inf
+    for k in range(1, shares.shape[1] + 1):
+        for columns in itertools.combinations(range(shares.shape[1]), k):
+            chosen = list(columns)
+            costs, *_ = np.linalg.lstsq(shares[:, chosen], np.ones(len(times)), rcond=None)
+            error = float(((shares[:, chosen] @ costs - 1) ** 2).sum())
+            if (costs >= 0).all() and error < least:
+                best, least = np.zeros(shares.shape[1]), error
+                best[chosen] = costs
+    estimates = shares @ best
+    return Costs(*(round(float(cost), 2) for cost in best)), float(estimates.min()), float(estimates.max())

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.bench.runs.agreement import Disagreement, digest, require_agreement, sorted_hits
 from nearcast.bench.runs.case import Methods, Record, Settings
-from nearcast.bench.runs.timing import share_within, timed, timed_all_threads
+from nearcast.bench.runs.timing import share_within, timed
 from nearcast.matching.method import Method
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import Found, Hits, MessageBatch
@@ -95,7 +95,7 @@ def run_threads(methods: Methods, messages: MessageBatch, settings: Settings, wh
     for _ in range(settings.rounds):
         for count in threads:
             for label, live in sets.items():
-                _, took = timed_all_threads(live.match, batches[label], count)
+                _, took = timed(live.match, batches[label], count)
                 walls[label][str(count)].append(took.wall_s)
     return [{"method": label, "messages": batches[label].size, "wall_s": walls[label]} for label in methods]
 

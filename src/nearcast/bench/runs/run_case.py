@@ -13,7 +13,7 @@ from nearcast.bench.runs.environment import highest, peak_bytes, reset_peak, res
 from nearcast.bench.runs.groups import TIMES_THE_MESSAGES, run_group, run_threads
 from nearcast.bench.runs.method_factory import known_methods, method_factory
 from nearcast.bench.runs.table_api import run_tables
-from nearcast.bench.runs.timing import timed_all_threads
+from nearcast.bench.runs.timing import timed
 from nearcast.bench.runs.updates import run_inserts, run_mixed, run_updates
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus, message_group
 from nearcast.bench.workloads.expressions import has_expressions
@@ -131,9 +131,11 @@ def _build_all(variants: list[Variant], store: RowStore, case: Case) -> tuple[Me
         method = make(variant)
         if case.workload.kind == "match":
             method.expect(sample)
-        _, took = timed_all_threads(method.build, rows)
+        _, took = timed(method.build, rows)
         built[label] = method
-        measured.append({"method": label, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
+        measured.append(
+            {"method": label, "cpu_s": took.all_threads_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)}
+        )
     return built, measured
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearcast.bench.toml_files import read_toml
+from nearcast.bench.toml_files import read_toml, require_known
 from nearcast.bench.workloads.words import WordSettings
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
@@ -113,9 +113,7 @@ class Workload:
     def but(self, **changes: Any) -> Workload:
         """The workload with some values changed. Lists, as TOML and JSON have them, become tuples."""
         known = {field.name for field in dataclasses.fields(self)}
-        for name in changes:
-            if name not in known:
-                raise InvalidInput(f"a workload has no parameter '{name}'; it has {', '.join(sorted(known))}")
+        require_known(changes, known, "a workload")
         return dataclasses.replace(self, **{name: _plain(name, value) for name, value in changes.items()})
 
     def scaled(self, factor: float) -> Workload:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,11 @@ import typer
 from rich.console import Group
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.page import page, picture_name, put_into, relative, save_figure, summarise_verdicts
+from nearcast.bench.papers.page import page, picture_name, put_into, save_figure, summarise_verdicts
 from nearcast.bench.papers.paper import Paper, find_paper
 from nearcast.bench.papers.result import PaperResult, load_paper_result, run_paper
 from nearcast.bench.papers.schedule import schedule_runs
-from nearcast.bench.reports.cost_fit import fit_costs
-from nearcast.bench.reports.figures import figures
+from nearcast.bench.reports.figures import figures, fit_costs
 from nearcast.bench.reports.picture import NoMatplotlib, save_picture
 from nearcast.bench.reports.tables import markdown_report, screen_report
 from nearcast.bench.runs.case import Settings
@@ -148,15 +148,12 @@ def _write(paper: Paper, result: PaperResult, out: Path, into: Path | None) -> N
     """Write the result, the pictures and a page; also put the page into the existing page `into`."""
     save_result(result, out / "result.json")
     pictures = {figure.id: out / picture_name(figure) for figure in result.figures(paper)}
-    drawn = {
-        figure.id
-        for figure in result.figures(paper)
-        if _draw_if_possible(save_figure, figure, result, pictures[figure.id])
-    }
+    measured = result.figures(paper)
+    drawn = [each.id for each in measured if _draw_if_possible(save_figure, each, result, pictures[each.id])]
 
     def page_at(path: Path) -> str:
-        links = {name: relative(pictures[name], path) for name in drawn}
-        return page(paper, result, lambda figure: links.get(figure.id))
+        links = {name: Path(os.path.relpath(pictures[name], path.parent)).as_posix() for name in drawn}
+        return page(paper, result, links)
 
     own = out / "page.md"
     own.write_text(f"# {paper.title}\n\n{page_at(own)}", encoding="utf-8")
