@@ -17,6 +17,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.cli.console import name_value_grid, note, progress, show, text_table, working
 from nearcast.engine.index import Index, build_index, open_index
 from nearcast.errors import InvalidInput
+from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
 from nearcast.model import MessageBatch
 from nearcast.tables import REJECTS_SCHEMA, OnBad, matches_table, write_table
@@ -147,7 +148,7 @@ def _summary(index: Index, n_messages: int, n_pairs: int, n_rejects: int, second
     method = index.matcher.method
     return {
         "method": index.method,
-        "chosen": getattr(method, "chosen", method).name,  # `auto` delegates to the method that it chose
+        "chosen": method.chosen.name if isinstance(method, Auto) else method.name,
         "subscriptions": len(index),
         "messages": n_messages,
         "pairs": n_pairs,
