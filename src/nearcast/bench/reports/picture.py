@@ -40,7 +40,6 @@ class Labels(NamedTuple):
 
 def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
     """Draw µs per message to a .png, .svg or .pdf file, with one panel for each group of messages."""
-    check_ending(path)
     varied = result.sweep["varied"]
     along = varied[-1] if varied else None  # the last parameter varies along the axis, the first makes panels
     apart = varied[0] if len(varied) > 1 else None
@@ -54,14 +53,10 @@ def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
     save_panels(panels, labels, path)
 
 
-def check_ending(path: str | os.PathLike[str]) -> None:
-    if Path(path).suffix.lower() not in _ENDINGS:
-        raise InvalidInput(f"{path} has no known ending; pictures go to {', '.join(_ENDINGS)}")
-
-
 def save_panels(panels: dict[str, list[Mark]], labels: Labels, path: str | os.PathLike[str]) -> None:
     """Draw one panel for each title."""
-    check_ending(path)
+    if Path(path).suffix.lower() not in _ENDINGS:
+        raise InvalidInput(f"{path} has no known ending; pictures go to {', '.join(_ENDINGS)}")
     if not panels:
         raise InvalidInput("nothing was measured, so there is nothing to draw")
     figure = _drawn(panels, labels)
@@ -73,19 +68,15 @@ def save_panels(panels: dict[str, list[Mark]], labels: Labels, path: str | os.Pa
         raise InvalidInput(f"{target} cannot be written: {error}") from None
 
 
-def _figure_class() -> Any:
+def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise NoMatplotlib("pictures need matplotlib: pip install 'nearcast[pictures]'") from None
-    return Figure
-
-
-def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
     across = min(len(panels), _MOST_IN_A_ROW)
     down = math.ceil(len(panels) / across)
     size = (_PANEL_INCHES[0] * across, _PANEL_INCHES[1] * down + 0.6)
-    figure = _figure_class()(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     methods = list(dict.fromkeys(mark.method for marks in panels.values() for mark in marks))
     grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axes, (title, marks) in zip(grid, panels.items(), strict=False):

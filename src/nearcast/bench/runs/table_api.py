@@ -58,7 +58,8 @@ def _run_group(index: Index, messages: pa.Table, settings: Settings, answer: Hit
     answered = min(messages.num_rows, len(answer.starts) - 1)
     n = share_within(lambda n: index.match(messages.slice(0, n)), answered, settings.budget_s, 2 * settings.rounds + 2)
     part = messages.slice(0, n)
-    wanted = _wanted(answer, n)
+    rows = answer.rows[: answer.starts[n]].astype(np.int64)
+    wanted = matches_table(np.arange(n), rows, answer.starts[: n + 1])
     _require_same(index.match(part), wanted, f"the table API over '{label}'")
     _require_same(_in_parts(index, part)[0], wanted, f"the table API over '{label}', part by part,")
     readings: dict[str, list[float]] = {f"{name}_cpu_s": [] for name in ("whole", *PARTS)}
@@ -106,12 +107,6 @@ def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits,
         if not np.array_equal(ids, answer.rows[answer.starts[number] : answer.starts[number + 1]]):
             raise Disagreement(f"match_one over '{label}' finds others for message {number} than the method")
     return {"ones_cpu_us": cpu_us, "ones_wall_us": wall_us}
-
-
-def _wanted(answer: Hits, n: int) -> pa.Table:
-    """The matches table of the first n messages."""
-    rows = answer.rows[: answer.starts[n]].astype(np.int64)
-    return matches_table(np.arange(n), rows, answer.starts[: n + 1])
 
 
 def _require_same(table: pa.Table, wanted: pa.Table, what: str) -> None:
