@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -12,19 +12,7 @@ from typer import Option
 from nearcast.cli.console import counted_steps, show, text_table, write_page
 from nearcast.cli.options import Json
 
-if TYPE_CHECKING:
-    from nearcast.matching.checks import CheckRun
-
 FAILED = 1
-
-
-class Outcome(NamedTuple):
-    """The outcome of one check."""
-
-    kind: str
-    check: str
-    passed: bool
-    reason: str | None  # why it failed, or the known gap that excuses it
 
 
 def methods(
@@ -68,26 +56,26 @@ def _check(name: str, as_json: bool) -> None:
 
     known()  # also registers the methods of other packages
     checks = checks_of(name)
-    outcomes = []
+    outcomes, rows = [], []
     with counted_steps(len(checks), as_json) as on_step:
         for each in checks:
             on_step(_sentence(each.check))
-            outcomes.append(_outcome(each, each.run()))
-    verdicts = {True: Text("passed", "green"), False: Text("FAILED", "bold red")}
-    rows = [(each.kind, _sentence(each.check), verdicts[each.passed], each.reason or "") for each in outcomes]
-    show([outcome._asdict() for outcome in outcomes], as_json, text_table(("kind", "check", "", "why"), rows))
-    if not all(outcome.passed for outcome in outcomes):
+            passed, reason = _verdict(each.known_gap, each.run())
+            outcomes.append({"kind": each.kind, "check": each.check, "passed": passed, "reason": reason})
+            shown = Text("passed", "green") if passed else Text("FAILED", "bold red")
+            rows.append((each.kind, _sentence(each.check), shown, reason or ""))
+    show(outcomes, as_json, text_table(("kind", "check", "", "why"), rows))
+    if not all(outcome["passed"] for outcome in outcomes):
         raise typer.Exit(FAILED)
 
 
-def _outcome(run: CheckRun, failure: str | None) -> Outcome:
-    """The outcome of a check. A known gap must fail; a known gap that passes is out of date."""
-    kind, check, gap = run.kind, run.check, run.known_gap
+def _verdict(gap: str | None, failure: str | None) -> tuple[bool, str | None]:
+    """Whether the outcome of a check is right, and why (not). A known gap must fail, or else it is out of date."""
     if gap is None:
-        return Outcome(kind, check, failure is None, failure)
+        return failure is None, failure
     if failure is None:
-        return Outcome(kind, check, False, f"the check passes now: remove it from known_gaps ('{gap}')")
-    return Outcome(kind, check, True, f"known gap: {gap}")
+        return False, f"the check passes now: remove it from known_gaps ('{gap}')"
+    return True, f"known gap: {gap}"
 
 
 def _sentence(check: str) -> str:

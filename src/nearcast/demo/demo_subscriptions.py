@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import as_file, files
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -108,8 +108,7 @@ def sample_path() -> str:
 
 def sample_messages() -> pa.Table:
     """The shipped messages: id, text, lon, lat, time."""
-    with as_file(files("nearcast.demo") / "sample" / SAMPLE) as path:
-        return as_arrow(path)
+    return as_arrow(sample_path())
 
 
 def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:

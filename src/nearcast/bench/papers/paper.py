@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,9 +175,8 @@ def _value(name: str, value: Any) -> float | tuple[float, ...]:
 
 def _check(paper: Paper, figure: Figure) -> None:
     where = f"figure '{figure.id}' of {paper.name}"
-    _one_of(figure.measure, MEASURES, f"the measure of {where}")
-    for data in figure.data:
-        _one_of(data, tuple(paper.data), f"the data of {where}")
+    _require_each((figure.measure,), MEASURES, f"the measure of {where}")
+    _require_each(figure.data, paper.data, f"the data of {where}")
     _check_axis(figure, where)
     for label in figure.variants:
         variant_of(label)
@@ -195,8 +194,8 @@ def _check_axis(figure: Figure, where: str) -> None:
         raise InvalidInput(f"{where} varies more than one thing")
     if any(group_of(stem).tokens is not None for stem in figure.groups):
         raise InvalidInput(f"the groups of {where} must not contain numbers of tokens; give those in 'tokens'")
+    _require_each(figure.tokens, ("short", "long"), f"a length in the tokens of {where}")
     for length, counts in figure.tokens.items():
-        _one_of(length, ("short", "long"), f"a length in the tokens of {where}")
         if not isinstance(counts, list) or not all(isinstance(count, int) for count in counts):
             raise InvalidInput(f"the tokens of {where} are lists of whole numbers; '{length}' is {counts!r}")
     for name, values in (*figure.vary.items(), *figure.options.items()):
@@ -207,21 +206,21 @@ def _check_axis(figure: Figure, where: str) -> None:
 
 def _check_claim(figure: Figure, claim: Claim, where: str) -> None:
     if claim.trend:
-        _one_of(claim.trend, TRENDS, f"a trend of {where}")
+        _require_each((claim.trend,), TRENDS, f"a trend of {where}")
     if (claim.trend or claim.method) and claim.method not in figure.methods:
         raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is none of its methods")
-    for label in (*claim.order, *(() if claim.method else claim.values)):
-        _one_of(label, figure.methods, f"a method in a claim of {where}")
+    labels = (*claim.order, *(() if claim.method else claim.values))
+    _require_each(labels, figure.methods, f"a method in a claim of {where}")
     if len(figure.data) == 1:
-        for panel in claim.panels:
-            _one_of(panel, figure.groups, f"a panel in a claim of {where}")
+        _require_each(claim.panels, figure.groups, f"a panel in a claim of {where}")
     if sum(map(bool, (claim.order, claim.values, claim.trend))) > 1:
         raise InvalidInput(f"a claim of {where} has more than one of order, values and trend")
 
 
-def _one_of(value: str, known: tuple[str, ...], what: str) -> None:
-    if value not in known:
-        raise InvalidInput(f"{what} is '{value}'; known are {', '.join(known)}")
+def _require_each(values: Iterable[str], known: Collection[str], what: str) -> None:
+    for value in values:
+        if value not in known:
+            raise InvalidInput(f"{what} is '{value}'; known are {', '.join(known)}")
 
 
 def _strings(content: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Figure, Paper
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.case import Settings, known_methods
 from nearcast.bench.runs.run_case import steps_of
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import UnknownMethod, UnsupportedKind

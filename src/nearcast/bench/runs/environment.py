@@ -14,7 +14,7 @@ from typing import Any
 from nearcast import __version__
 
 _PACKAGES = ("numpy", "numba", "pyarrow")
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CPU_INFO, _STATUS, _CLEAR = map(Path, ("/proc/cpuinfo", "/proc/self/status", "/proc/self/clear_refs"))
 _RESET_PEAK = "5"  # Linux resets the peak when this is written to clear_refs
 
 
@@ -22,7 +22,7 @@ def describe_environment(peaks: Iterable[int | None] = ()) -> dict[str, Any]:
     """Time, machine, memory, versions and commit. `peaks` are memory peaks that were read earlier."""
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "cpu": _cpu(),
+        "cpu": _first_line(_CPU_INFO, "model name") or platform.processor() or "unknown",
         "cores": os.cpu_count(),
         "memory_bytes": _memory(),
         "peak_memory_bytes": highest((*peaks, peak_bytes())),
@@ -42,12 +42,13 @@ def _versions() -> Iterator[tuple[str, str]]:
             yield package, "not installed"
 
 
-def _cpu() -> str:
+def _first_line(file: Path, name: str) -> str | None:
+    """The value of the first line `name: value`; None if there is none."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return platform.processor() or "unknown"
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)
 
 
 def _memory() -> int | None:
@@ -59,15 +60,12 @@ def _memory() -> int | None:
 
 def _commit() -> str | None:
     """The commit of the checkout that this file belongs to, with a + if files differ from the commit."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+    describe = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=12", "--dirty=+"]
     try:
-        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, timeout=10)
-        if head.returncode:
-            return None
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, timeout=10)
+        done = subprocess.run([*describe, "--exclude=*"], capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.SubprocessError):
         return None
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+    return None if done.returncode else done.stdout.strip()
 
 
 # -- resident memory of this process
@@ -98,11 +96,8 @@ def highest(readings: Iterable[int | None]) -> int | None:
 
 
 def _status(name: str) -> int | None:
-    try:
-        lines = _STATUS.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), None)
+    line = _first_line(_STATUS, f"{name}:")
+    return None if line is None else int(line.split()[0]) * 1024
 
 
 def _peak_of_process() -> int | None:

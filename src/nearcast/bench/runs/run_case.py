@@ -8,10 +8,18 @@ import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
-from nearcast.bench.runs.case import Case, Methods, OnStep, Record, Settings, filled_store
+from nearcast.bench.runs.case import (
+    Case,
+    Methods,
+    OnStep,
+    Record,
+    Settings,
+    filled_store,
+    known_methods,
+    method_factory,
+)
 from nearcast.bench.runs.environment import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.runs.groups import TIMES_THE_MESSAGES, run_group, run_threads
-from nearcast.bench.runs.method_factory import known_methods, method_factory
 from nearcast.bench.runs.table_api import run_tables
 from nearcast.bench.runs.timing import timed
 from nearcast.bench.runs.updates import run_inserts, run_mixed, run_updates

@@ -7,11 +7,10 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from nearcast.bench.runs.case import OnStep, Settings
+from nearcast.bench.runs.case import OnStep, Settings, known_methods
 from nearcast.bench.runs.environment import describe_environment
-from nearcast.bench.runs.method_factory import known_methods
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.toml_files import find_toml, require_known, shipped_names, table_of
@@ -25,8 +24,7 @@ _MOST_VARIED = 2
 MakeCorpus = Callable[[Workload], Corpus]
 
 
-@dataclass(frozen=True)
-class SweepCase:
+class SweepCase(NamedTuple):
     """One point of a sweep: the values of the varied parameters, and the resulting workload."""
 
     varied: dict[str, Any]

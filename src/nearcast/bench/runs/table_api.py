@@ -18,7 +18,7 @@ from nearcast.engine.index import Index, build_index
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.variant import Variant
 from nearcast.matching.verify import owners_sorted, verified
-from nearcast.model import Hits, MessageBatch
+from nearcast.model import Hits
 from nearcast.tables import matches_table
 
 PARTS = ("read", "lookup", "kernel", "order", "write")
@@ -78,17 +78,11 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
     _, lookup = timed(index.vocabulary.lookup, tokens)
     checked = checked_messages(batch, store.n_terms)
     (hits, _), kernel = timed(method.match, checked)
-    (ids, starts), order = timed(_ids_of, index, checked, hits)
-    table, write = timed(matches_table, checked.ids, ids, starts)
+    is_chained = store.live > len(index)  # some subscriptions have several rows
+    found, order = timed(lambda: owners_sorted(store, verified(store, checked, hits), is_chained))
+    table, write = timed(matches_table, checked.ids, found.ids, found.starts)
     taken = (read, lookup, kernel, order, write)
     return table, {name: took.all_threads_s for name, took in zip(PARTS, taken, strict=True)}
-
-
-def _ids_of(index: Index, messages: MessageBatch, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-    """The hits as subscription ids: each once, without those that NOT excludes."""
-    store = index.matcher.store
-    found = owners_sorted(store, verified(store, messages, hits), store.live > len(index))
-    return found.ids, found.starts
 
 
 def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:

@@ -51,8 +51,13 @@ class SparkBenchmark(NamedTuple):
             with self.working("against the library"):
                 shards = self._shards_for(sizes[0])
                 result["library"] = against_library(self.session, data, shards, self.rounds)
-            result |= self._overheads(data) if "overheads" in parts else {}
-            result |= self._memory(data) if "memory" in parts else {}
+            if "overheads" in parts:
+                with self.working("overheads"):
+                    result["task_ms"] = task_overhead_ms(self.session)
+                    result["micro_batch"] = micro_batch_overhead_ms(self.session, data)
+            if "memory" in parts:
+                with self.working("memory of workers"):
+                    result["memory"] = self._memory(data)
         return result | {"surroundings": describe_environment() | {"pyspark": self.session.version}}
 
     def _shards_for(self, subscriptions: int) -> int:
@@ -67,16 +72,9 @@ class SparkBenchmark(NamedTuple):
         with self.working(f"against the join, {size:,} x {size:,}"):
             return against_join(self.session, data, self._shards_for(size), self.rounds)
 
-    def _overheads(self, data: Data) -> dict[str, Any]:
-        with self.working("overheads"):
-            task_ms = task_overhead_ms(self.session)
-            return {"task_ms": task_ms, "micro_batch": micro_batch_overhead_ms(self.session, data)}
-
-    def _memory(self, data: Data) -> dict[str, Any]:
+    def _memory(self, data: Data) -> list[dict[str, Any]]:
         counts = [n for n in (1, 2) if n <= cores_of(self.session)]
-        with self.working("memory of workers"):
-            index, folder = data.path("index"), str(data.folder)
-            return {"memory": [memory_of_workers(self.session, index, folder, n) for n in counts]}
+        return [memory_of_workers(self.session, data.path("index"), str(data.folder), n) for n in counts]
 
 
 # -- overheads of Spark

@@ -20,8 +20,7 @@ from nearcast.bench.papers.schedule import schedule_runs
 from nearcast.bench.reports.figures import figures, fit_costs
 from nearcast.bench.reports.picture import NoMatplotlib, save_picture
 from nearcast.bench.reports.tables import markdown_report, screen_report
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.case import Settings, known_methods
 from nearcast.bench.runs.results import Result, load_result, save_result
 from nearcast.bench.runs.sweep import Sweep, find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep
 from nearcast.bench.workloads.text_corpus import corpus_for
