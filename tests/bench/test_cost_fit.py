@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.bench.reports.cost_fit import fit_costs
+from nearcast.bench.reports.figures import fit_costs
 from nearcast.indexes.auto.costs import Costs
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.case import Settings, filled_store
-from nearcast.bench.runs.method_factory import method_factory, method_names
+from nearcast.bench.runs.case import Settings, filled_store, method_factory, method_names
 from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.workloads.corpus import SyntheticCorpus, message_group
 from nearcast.bench.workloads.expressions import (

@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from nearcast.bench.papers.page import BEGIN, END
-from nearcast.bench.papers.paper_file import find_paper, paper_of
-from nearcast.bench.papers.points import points_of
-from nearcast.bench.papers.result import run_paper
+from nearcast.bench.papers.paper import find_paper, paper_of
+from nearcast.bench.papers.result import points_of, run_paper
 from nearcast.bench.papers.schedule import schedule_runs
 from nearcast.bench.toml_files import read_toml, shipped_names
 from nearcast.cli.main import app

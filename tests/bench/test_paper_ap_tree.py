@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.paper_file import find_paper, paper_of
-from nearcast.bench.papers.points import points_of
-from nearcast.bench.papers.result import run_paper
+from nearcast.bench.papers.paper import find_paper, paper_of
+from nearcast.bench.papers.result import points_of, run_paper
 from nearcast.bench.papers.schedule import schedule_runs
 from nearcast.errors import InvalidInput
 

@@ -9,7 +9,7 @@ import pytest
 from nearcast.bench.papers.claims import values_text, verdicts
 from nearcast.bench.papers.page import summarise_verdicts
 from nearcast.bench.papers.paper import Claim, Figure
-from nearcast.bench.papers.points import Point, mean_factor, points_of
+from nearcast.bench.papers.result import Point, mean_factor, points_of
 from nearcast.bench.papers.schedule import Part
 
 FIGURE = Figure("1", "by hand", measure="size", data=("d",), methods=("a", "b", "c"))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from nearcast.bench.papers.claims import verdicts
-from nearcast.bench.papers.paper_file import find_paper
-from nearcast.bench.papers.points import points_of
-from nearcast.bench.papers.result import run_paper
+from nearcast.bench.papers.paper import find_paper
+from nearcast.bench.papers.result import points_of, run_paper
 from nearcast.bench.papers.schedule import schedule_runs
 
 SCALE = 0.0005

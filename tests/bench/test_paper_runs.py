@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from nearcast.bench.runs.agreement import Disagreement
-from nearcast.bench.runs.case import Case, Settings, filled_store
-from nearcast.bench.runs.method_factory import known_methods, method_names, rank_params
-from nearcast.bench.runs.mixed import INSERT, MESSAGE, REMOVE, draw_operations, run_mixed
+from nearcast.bench.runs.case import Case, Settings, filled_store, known_methods, method_names, rank_params
 from nearcast.bench.runs.run_case import run_case, steps_of
+from nearcast.bench.runs.updates import INSERT, MESSAGE, REMOVE, draw_operations, run_mixed
 from nearcast.bench.workloads.corpus import SyntheticCorpus, message_group
 from nearcast.bench.workloads.subscriptions import message_batch
 from nearcast.bench.workloads.workload import Workload, group_name, group_of

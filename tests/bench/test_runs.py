@@ -14,8 +14,7 @@ from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.picture import NoMatplotlib, save_picture
 from nearcast.bench.reports.tables import format_number, format_value, markdown_report, screen_report
 from nearcast.bench.runs.agreement import Disagreement, digest, require_agreement, sorted_hits
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import known_methods, method_names
+from nearcast.bench.runs.case import Settings, known_methods, method_names
 from nearcast.bench.runs.results import Result, load_result, save_result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.runs.sweep import find_sweep, run_sweep, shipped_sweeps, single_case, steps_of_sweep, sweep_of

@@ -13,15 +13,16 @@ from rich.console import Console
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.tables import markdown_report, screen_report
-from nearcast.bench.runs import memory, table_api
+from nearcast.bench.runs import environment as memory
 from nearcast.bench.runs import run_case as runner
+from nearcast.bench.runs import table_api
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Settings, filled_store
 from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.runs.groups import TIMES_THE_MESSAGES
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.runs.sweep import find_sweep, run_sweep, single_case
-from nearcast.bench.runs.threads import TIMES_THE_MESSAGES
 from nearcast.bench.workloads.corpus import SyntheticCorpus
 from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import Index

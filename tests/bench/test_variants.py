@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nearcast.bench.reports.figures import figures
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.case import Settings, known_methods
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.runs.sweep import sweep_of

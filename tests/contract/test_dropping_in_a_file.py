@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 import nearcast
 import nearcast.indexes
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import method_names
+from nearcast.bench.runs.case import Settings, method_names
 from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.workloads.workload import Workload
 from nearcast.cli.main import app

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli import match as match_module
+from nearcast.cli import match_actions as match_module
 from nearcast.cli.console import one_line
 from nearcast.cli.main import app
 from nearcast.engine.catalogue import methods_markdown

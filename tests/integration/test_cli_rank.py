@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import nearcast as nc
-from nearcast.cli import match as match_module
+from nearcast.cli import match_actions as match_module
 from nearcast.cli.main import app
 from nearcast.tables import as_arrow, write_table
 

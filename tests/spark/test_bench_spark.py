@@ -12,8 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import nearcast as nc
-from nearcast.bench.spark_runs.rates import against_join, write_data
-from nearcast.bench.spark_runs.sql_join import plain_join
+from nearcast.bench.spark_runs.rates import against_join, plain_join, write_data
 from nearcast.bench.workloads.workload import find_workload
 from nearcast.cli.main import app
 from nearcast.errors import NearcastError

@@ -31,21 +31,17 @@ together.
 def api_markdown() -> str:
     """Returns the whole page: functions, then classes, then the types that they return."""
     public = {name: getattr(nearcast, name) for name in nearcast.__all__}
-    functions = [_function(name, value) for name, value in public.items() if not inspect.isclass(value)]
-    classes = [_class(name, value) for name, value in public.items() if inspect.isclass(value)]
-    returned = [_class(name, getattr(import_module(module), name)) for module, name in _RETURNED]
+    functions = [_section(name, value) for name, value in public.items() if not inspect.isclass(value)]
+    classes = [_section(name, value) for name, value in public.items() if inspect.isclass(value)]
+    returned = [_section(name, getattr(import_module(module), name)) for module, name in _RETURNED]
     parts = ["## Functions\n", *functions, "## Classes\n", *classes, "## Types that these return\n", *returned]
     return _TOP + "\n" + "\n".join(parts)
 
 
-def _function(name: str, value: Any) -> str:
-    return f"### {name}\n\n{_entry(name, value)}\n"
-
-
-def _class(name: str, kind: type) -> str:
-    made_by = _entry(name, kind)
-    members = [f"#### {name}.{member}\n\n{text}\n" for member, text in _members(kind)]
-    return "\n".join([f"### {name}\n\n{made_by}\n", *members])
+def _section(name: str, value: Any) -> str:
+    members = _members(value) if inspect.isclass(value) else ()
+    shown = [f"#### {name}.{member}\n\n{text}\n" for member, text in members]
+    return "\n".join([f"### {name}\n\n{_entry(name, value)}\n", *shown])
 
 
 def _members(kind: type) -> Iterator[tuple[str, str]]:

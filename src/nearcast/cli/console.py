@@ -34,11 +34,11 @@ def name_value_grid(lines: Iterable[tuple[str, str]]) -> Table:
     return grid
 
 
-def titled_table(title: str, titles: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """A table with a title at its left. Cells are plain text."""
-    table = Table(*titles, title=title, title_justify="left")
+def text_table(titles: Iterable[str], rows: Iterable[Iterable[str | Text]], **options: Any) -> Table:
+    """A table with its title and its caption at the left. Cells are plain text or `Text` with a style."""
+    table = Table(*titles, title_justify="left", caption_justify="left", **options)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.console import Group
 from rich.text import Text
+from typer import Option
 
-from nearcast.cli.console import name_value_grid, note, progress, show, titled_table, working
+from nearcast.cli.console import name_value_grid, note, progress, show, text_table, working
 from nearcast.cli.options import Json
 from nearcast.cli.pipeline.spark_console import Force, Master, on_spark
 
@@ -21,11 +21,9 @@ _METHODS = ["auto", "brute", "pyramid"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the report and the tables.")] = Path(
-        "demo-output"
-    ),
-    library: Annotated[bool, typer.Option("--library", help="Run the library in this process, without Spark.")] = False,
-    n_drawn: Annotated[int, typer.Option("--subscriptions", min=0, hidden=True)] = 20_000,
+    out: Annotated[Path, Option(metavar="DIR", help="Folder for the report and the tables.")] = Path("demo-output"),
+    library: Annotated[bool, Option("--library", help="Run the library in this process, without Spark.")] = False,
+    n_drawn: Annotated[int, Option("--subscriptions", min=0, hidden=True)] = 20_000,
     master: Master = None,
     force: Force = False,
     as_json: Json = False,
@@ -42,7 +40,7 @@ def demo(
     """
     from nearcast.cli.warmup import warm_kernels
     from nearcast.demo.demo_subscriptions import LICENCE
-    from nearcast.demo.report import write_report
+    from nearcast.demo.result import write_report
 
     warm_kernels(_METHODS, as_json)  # the figures must not include the time of the compiler
     if library or not _has_spark():
@@ -85,8 +83,9 @@ def _screen(result: DemoResult, out: Path, n_files: int) -> Group:
     from nearcast.demo.demo_subscriptions import LICENCE
     from nearcast.demo.result import DELIVERY_TITLES, SUBSCRIPTION_TITLES, delivery_rows, subscription_rows
 
-    subscriptions = titled_table("Subscriptions written by hand", SUBSCRIPTION_TITLES, subscription_rows(result))
+    rows = subscription_rows(result)
+    subscriptions = text_table(SUBSCRIPTION_TITLES, rows, title="Subscriptions written by hand")
     subscriptions.columns[-1].justify = "right"
-    examples = titled_table("Some deliveries", DELIVERY_TITLES, delivery_rows(result))
+    examples = text_table(DELIVERY_TITLES, delivery_rows(result), title="Some deliveries")
     files = ("written", f"{out / 'report.html'}, with {n_files - 1} tables and folders beside it")
     return Group(subscriptions, examples, name_value_grid([*result.lines, files]), Text(f"\n{LICENCE}"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from nearcast.cli.console import write_page
 from nearcast.cli.options import Json
@@ -31,7 +32,7 @@ Tables are Parquet (`.parquet`), CSV (`.csv`) or JSON Lines (`.jsonl`). CSV and 
 
 
 def docs(
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/reference/command-line.md"),
+    out: Annotated[Path, Option(help="The page to write.")] = Path("docs/reference/command-line.md"),
     as_json: Json = False,
 ) -> None:
     """Write the page about the command line.

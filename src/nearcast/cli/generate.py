@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Option
 
-from nearcast.cli.console import progress, show, titled_table
-from nearcast.cli.options import Json, given
+from nearcast.cli.console import progress, show, text_table
+from nearcast.cli.options import Json, Source, argument, given, required
 from nearcast.errors import InvalidInput
 
 WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, or a .toml file"
 
 
 def generate(  # noqa: PLR0913  the options of a command are its parameters
-    workload: Annotated[str, typer.Argument(metavar="WORKLOAD", help=f"{WORKLOADS}.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.", show_default=False)],
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same bytes.")] = None,
-    subscriptions: Annotated[int | None, typer.Option("--subscriptions", "-n", help="Number of subscriptions.")] = None,
-    messages: Annotated[int | None, typer.Option("--messages", "-m", help="Number of messages in each group.")] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat."),
-    ] = None,
-    licence: Annotated[str | None, typer.Option(help="Licence of the --from table, kept in workload.json.")] = None,
+    workload: Annotated[str, argument(metavar="WORKLOAD", help=f"{WORKLOADS}.")],
+    out: Annotated[Path, required("--out", "-o", metavar="DIR", help="Folder for the files.")],
+    seed: Annotated[int | None, Option(help="The same seed gives the same bytes.")] = None,
+    subscriptions: Annotated[int | None, Option("--subscriptions", "-n", help="Number of subscriptions.")] = None,
+    messages: Annotated[int | None, Option("--messages", "-m", help="Number of messages in each group.")] = None,
+    source: Source = None,
+    licence: Annotated[str | None, Option(help="Licence of the --from table, kept in workload.json.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write a workload as Parquet files.
@@ -54,7 +51,6 @@ def generate(  # noqa: PLR0913  the options of a command are its parameters
         origin = None if source is None else {"corpus": source.name, "licence": licence or "not stated"}
         about = write_workload(corpus_for(chosen, source), chosen, out, origin, on_chunk)
     rows = [*((name, f"{n:,}") for name, n in about["rows"].items()), ("workload.json", "")]
-    table = titled_table(f"workload {chosen.name}, seed {chosen.seed}, in {out}", ("file", "rows"), rows)
+    table = text_table(("file", "rows"), rows, title=f"workload {chosen.name}, seed {chosen.seed}, in {out}")
     table.columns[1].justify = "right"
-    result: dict[str, Any] = {"out": str(out)} | about
-    show(result, as_json, table)
+    show({"out": str(out)} | about, as_json, table)

@@ -2,40 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-import typer
+from typer import Argument, Option
 
 from nearcast.errors import InvalidInput
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+T = TypeVar("T")
+argument = partial(Argument, show_default=False)
+required = partial(Option, show_default=False)
+"""What must be given has no default to show."""
+
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Space = Annotated[
     str | None,
-    typer.Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
+    Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
 ]
+Source = Annotated[
+    Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
+]
+Shards = Annotated[int | None, Option(min=1, help="Number of shards. [default: by size and cores]")]
 
 
 def read_space(text: str | None) -> tuple[float, ...] | None:
-    if text is None:
-        return None
-    try:
-        bounds = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        bounds = ()
-    if len(bounds) != 4:
+    bounds = None if text is None else _numbers(text, float)
+    if bounds is not None and len(bounds) != 4:
         raise InvalidInput(f"--space takes four numbers, as in 0,0,1000,1000, not '{text}'")
     return bounds
 
 
 def read_counts(option: str, text: str) -> tuple[int, ...]:
     """The whole numbers, 1 or more, in a list separated by commas."""
-    try:
-        counts = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        counts = ()
+    counts = _numbers(text, int)
     if not counts or min(counts) < 1:
         raise InvalidInput(f"{option} takes whole numbers, 1 or more, as in 1,2, not '{text}'")
     return counts
+
+
+def _numbers(text: str, number: Callable[[str], T]) -> tuple[T, ...]:
+    """The numbers in a list separated by commas; none if one cannot be read."""
+    try:
+        return tuple(number(part) for part in text.split(","))
+    except ValueError:
+        return ()
 
 
 def read_names(text: str) -> list[str]:

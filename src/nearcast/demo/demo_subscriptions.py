@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib.resources import files
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+
+from nearcast.bench.workloads.subscriptions import draw_subscriptions
+from nearcast.bench.workloads.tables import subscriptions_table as drawn_table
+from nearcast.bench.workloads.text_corpus import text_corpus
+from nearcast.bench.workloads.workload import Workload
+from nearcast.tables import as_arrow
 
 SAMPLE = "calgary_traffic_2024.csv.gz"
 LICENCE = "Contains information licensed under the Open Government Licence - City of Calgary."
@@ -92,8 +97,6 @@ REMOVED_ID = 3
 
 def changes_table() -> pa.Table:
     """The change log of the demo's stream."""
-    import pyarrow as pa
-
     inserts = [{"op": "insert", **each.row()} for each in (REPLACED_SUBSCRIPTION, NEW_SUBSCRIPTION)]
     return pa.Table.from_pylist([*inserts, {"op": "remove", "id": REMOVED_ID, "expression": None, "region": None}])
 
@@ -105,16 +108,11 @@ def sample_path() -> str:
 
 def sample_messages() -> pa.Table:
     """The shipped messages: id, text, lon, lat, time."""
-    from nearcast.tables import as_arrow
-
-    with as_file(files("nearcast.demo") / "sample" / SAMPLE) as path:
-        return as_arrow(path)
+    return as_arrow(sample_path())
 
 
 def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:
     """The subscriptions written by hand and `n_drawn` others, as one table."""
-    import pyarrow as pa
-
     names = ("id", "name", "expression", "region")
     by_hand = pa.table({name: [getattr(each, name) for each in DEMO_SUBSCRIPTIONS] for name in names})
     return pa.concat_tables([by_hand, _drawn(messages, n_drawn)], promote_options="default")
@@ -122,12 +120,6 @@ def subscriptions_table(messages: pa.Table, n_drawn: int) -> pa.Table:
 
 def _drawn(messages: pa.Table, n: int) -> pa.Table:
     """Subscriptions to one to three words of a message, in a box of 0.2 to 20 km2 around its place."""
-    from nearcast.bench.workloads.subscriptions import draw_subscriptions
-    from nearcast.bench.workloads.tables import subscriptions_table as drawn_table
-    from nearcast.bench.workloads.text_corpus import text_corpus
-    from nearcast.bench.workloads.workload import Workload
-
     workload = Workload("demo", n, seed=SEED, space=None, tokens=(1, 3), box_share=(2e-4, 2e-2))
     corpus = text_corpus(messages, workload)
-    drawn = draw_subscriptions(corpus, workload, 0, n)
-    return drawn_table(drawn, corpus.words(), FIRST_DRAWN)
+    return drawn_table(draw_subscriptions(corpus, workload, 0, n), corpus.words(), FIRST_DRAWN)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import statistics
 import time
+import timeit
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
 from nearcast.demo.result import DemoResult, check_matches, count_lines
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from nearcast.engine.index import Index
-    from nearcast.spark.pipeline.run import Working
+from nearcast.engine.index import Index, build_index
+from nearcast.spark.pipeline.run import Working
+from nearcast.tables import write_table
 
 ROUNDS = 5
 
 
 def run_with_library(n_drawn: int, out: Path, working: Working) -> DemoResult:
     """Match all messages, check the matches against brute force, and write the tables to the folder `out`."""
-    from nearcast.engine.index import build_index
-    from nearcast.tables import write_table
-
     with working("drawing subscriptions"):
         messages = sample_messages()
         subscriptions = subscriptions_table(messages, n_drawn)
@@ -49,11 +46,7 @@ def _match(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, Any]]:
     whole_seconds = time.perf_counter() - start
     batch = index.read_messages(messages)
     work, method = index.stats, index.matcher.method
-    seconds = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        index.matcher.match(batch)
-        seconds.append(time.perf_counter() - start)
+    seconds = timeit.repeat(lambda: index.matcher.match(batch), number=1, repeat=ROUNDS)
     n = messages.num_rows
     return matches, {
         "method": index.method,

@@ -5,17 +5,17 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from matplotlib.dates import DateFormatter, MonthLocator
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
 from nearcast.demo.demo_subscriptions import DEMO_SUBSCRIPTIONS, KM_PER_DEGREE, LON_PER_LAT
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from nearcast.text.analyser import Analyser
 
 HOURS_WEST = 7  # Calgary's winter time, used for the whole year; the caption says so
 _INK, _DOT, _BAR = "#222222", "#5b7c99", "#2a6f97"
@@ -34,6 +34,8 @@ def draw_pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
 
 
 def _png(figure: Figure) -> bytes:
+    for axes in figure.axes:
+        axes.spines[["top", "right"]].set_visible(False)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=120, metadata={"Software": None})
     return out.getvalue()
@@ -45,15 +47,12 @@ def _map(messages: pa.Table) -> bytes:
     axes.scatter(messages["lon"], messages["lat"], s=5, color=_DOT, alpha=0.4, linewidths=0, rasterized=True)
     for colour, (name, xs, ys) in zip(_COLOURS, _outlines(), strict=False):
         axes.plot(xs, ys, color=colour, linewidth=2, label=name)
-    axes.set_aspect(LON_PER_LAT)
-    axes.set_title(f"{messages.num_rows:,} traffic messages, Calgary, 2024")
-    axes.set_xlabel("longitude, degrees")
-    axes.set_ylabel("latitude, degrees")
+    axes.set(aspect=LON_PER_LAT, title=f"{messages.num_rows:,} traffic messages, Calgary, 2024")
+    axes.set(xlabel="longitude, degrees", ylabel="latitude, degrees")
     axes.xaxis.set_major_locator(MultipleLocator(0.1))
     axes.yaxis.set_major_locator(MultipleLocator(0.1))
     _scale_bar(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
-    _plain(axes)
     return _png(figure)
 
 
@@ -78,32 +77,20 @@ def _scale_bar(axes: Any, km: float = 5.0) -> None:
 
 
 def _times(messages: pa.Table, matches: pa.Table) -> bytes:
-    import pyarrow as pa
-
     rows = np.searchsorted(messages["id"].to_numpy(), matches["message"].to_numpy())
     seconds = messages["time"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64()).to_numpy()
     local = seconds[rows] - HOURS_WEST * 3600
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     year, day = figure.subplots(1, 2, width_ratios=(2, 1))
     days = local // 86400
-    weeks = (days - days.min()) // 7
-    year.bar(
-        (days.min() + 7 * np.arange(weeks.max() + 1)).astype("datetime64[D]"),
-        np.bincount(weeks) / 1000,
-        width=6.2,
-        align="edge",
-        color=_BAR,
-    )
-    year.set_title("Deliveries per week")
-    year.set_ylabel("thousand deliveries")
+    counts = np.bincount((days - days.min()) // 7) / 1000
+    weeks = (days.min() + 7 * np.arange(len(counts))).astype("datetime64[D]")
+    year.bar(weeks, counts, width=6.2, align="edge", color=_BAR)
+    year.set(title="Deliveries per week", ylabel="thousand deliveries")
     year.xaxis.set_major_locator(MonthLocator())
     year.xaxis.set_major_formatter(DateFormatter("%b"))
     day.bar(np.arange(24) + 0.5, np.bincount(local // 3600 % 24, minlength=24) / 1000, width=0.85, color=_BAR)
-    day.set_title("Deliveries by hour of day")
-    day.set_xlabel("hour, local time")
-    day.set_xticks(range(0, 25, 6))
-    for axes in (year, day):
-        _plain(axes)
+    day.set(title="Deliveries by hour of day", xlabel="hour, local time", xticks=range(0, 25, 6))
     return _png(figure)
 
 
@@ -119,27 +106,14 @@ def _words(messages: pa.Table) -> bytes:
         if spelt is not None:
             at = (spelt, counts[spelt - 1])
             axes.annotate(names[spelt - 1], at, (6, 6), textcoords="offset points", color=_INK)
-    axes.set_title(f"{len(counts):,} different words")
-    axes.set_xlabel("rank of the word")
-    axes.set_ylabel("messages that contain it")
-    _plain(axes)
+    axes.set(title=f"{len(counts):,} different words", xlabel="rank of the word", ylabel="messages that contain it")
     return _png(figure)
 
 
 def _frequencies(messages: pa.Table) -> tuple[list[str], np.ndarray]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from nearcast.text.analyser import Analyser
-
     tokens = Analyser().tokens_batch(messages["text"])
     pairs = pa.table({"message": pc.list_parent_indices(tokens), "token": pc.list_flatten(tokens)})
     distinct = pairs.group_by(["message", "token"]).aggregate([])
     counted = distinct.group_by("token").aggregate([([], "count_all")])
     counted = counted.sort_by([("count_all", "descending"), ("token", "ascending")])
     return counted["token"].to_pylist(), counted["count_all"].to_numpy()
-
-
-def _plain(axes: Any) -> None:
-    """Hide the upper and the right side of the frame."""
-    axes.spines[["top", "right"]].set_visible(False)

@@ -5,6 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from nearcast.demo.demo_subscriptions import (
     DEMO_SUBSCRIPTIONS,
     NEW_SUBSCRIPTION,
@@ -16,12 +20,13 @@ from nearcast.demo.demo_subscriptions import (
     subscriptions_table,
 )
 from nearcast.demo.result import DemoResult, check_matches, count_lines
+from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
 from nearcast.spark.pipeline.run import Working, read_statistics, run_pipeline
 from nearcast.spark.pipeline.stages import Pipeline, Raw
+from nearcast.tables import as_arrow, write_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 STREAM_FILES = 6
@@ -46,8 +51,6 @@ def sample_pipeline(out: Path, n_drawn: int = 20_000) -> Pipeline:
 
 def _write_if_changed(table: pa.Table, path: Path) -> None:
     """Write the table unless the file already has it: an unchanged file keeps later steps up to date."""
-    from nearcast.tables import as_arrow, write_table
-
     if not path.exists() or not as_arrow(path).equals(table):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_table(table, path)
@@ -70,8 +73,6 @@ def run_with_pipeline(
 
 def _read_pairs(folder: str) -> pa.Table:
     """A matches table, sorted by message and subscription."""
-    import pyarrow.parquet as pq
-
     pairs = pq.read_table(folder, columns=["message", "subscription"])
     return pairs.sort_by([("message", "ascending"), ("subscription", "ascending")]).combine_chunks()
 
@@ -81,11 +82,6 @@ def _check_stream(pipeline: Pipeline, first_after: int) -> int:
 
     `first_after` is the id of the first message after the changes. The step `stream` compares all other subscriptions.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from nearcast.engine.index import build_index
-
     messages, by_id = sample_messages(), {each.id: each for each in DEMO_SUBSCRIPTIONS}
     expected = []
     for subscriptions, part in (

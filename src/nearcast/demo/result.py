@@ -1,16 +1,24 @@
-"""The outcome of a demo run, and the rows that the screen and the report show."""
+"""The outcome of a demo run: its check, the rows that the screen shows, and the report, one HTML file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from nearcast.demo.demo_subscriptions import DEMO_SUBSCRIPTIONS
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nearcast.arrays.bundle import write_whole
+from nearcast.demo.demo_subscriptions import DEMO_SUBSCRIPTIONS, LICENCE
+from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from nearcast.ingest.reports.page import html_figure, html_page, html_table
+from nearcast.ingest.reports.table_report import report_html
 
 CHECKED_MESSAGES = 500
+_TITLE = "nearcast demo"
 
 
 class DemoResult(NamedTuple):
@@ -26,11 +34,6 @@ class DemoResult(NamedTuple):
 
 def check_matches(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table) -> dict[str, int]:
     """Compare every nth message with brute force; return the numbers of messages and pairs compared."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from nearcast.engine.index import build_index
-
     step = max(1, messages.num_rows // CHECKED_MESSAGES)
     sample = messages.take(pa.array(range(0, messages.num_rows, step)))
     expected = build_index(subscriptions, "brute").match(sample)
@@ -54,8 +57,6 @@ SUBSCRIPTION_TITLES = ("who", "what", "where", "deliveries")
 
 def subscription_rows(result: DemoResult) -> list[tuple[str, str, str, str]]:
     """Name, expression, place and number of deliveries of each subscription that was written by hand."""
-    import pyarrow.compute as pc
-
     counts = {row["values"]: row["counts"] for row in pc.value_counts(result.matches["subscription"]).to_pylist()}
     return [
         (each.name, each.expression or "(everything)", each.where, f"{counts.get(each.id, 0):,}")
@@ -68,8 +69,6 @@ DELIVERY_TITLES = ("when (UTC)", "message", "delivered to")
 
 def delivery_rows(result: DemoResult) -> list[tuple[str, str, str]]:
     """Time, text and recipients of some messages: for each subscription written by hand, the middle one it got."""
-    import pyarrow.compute as pc
-
     chosen = set()
     for each in DEMO_SUBSCRIPTIONS:
         received = result.matches.filter(pc.equal(result.matches["subscription"], each.id))["message"]
@@ -79,9 +78,37 @@ def delivery_rows(result: DemoResult) -> list[tuple[str, str, str]]:
 
 
 def _delivery_row(result: DemoResult, message: int) -> tuple[str, str, str]:
-    import pyarrow.compute as pc
-
     row = result.messages.filter(pc.equal(result.messages["id"], message)).to_pylist()[0]
     ids = set(result.matches.filter(pc.equal(result.matches["message"], message))["subscription"].to_pylist())
     names = [each.name for each in DEMO_SUBSCRIPTIONS if each.id in ids]
     return f"{row['time']:%d %b %H:%M}", row["text"], f"{', '.join(names)} and {len(ids) - len(names):,} others"
+
+
+def write_report(result: DemoResult, file: Path, note: Callable[[str], None]) -> None:
+    """Write the report. `note` is called with a line of text if the report has no pictures."""
+    pictures = _draw_pictures(result, note)
+    parts = [
+        "<p>Traffic messages of Calgary, 2024, each delivered to the subscriptions that it matches.</p>",
+        html_table((), result.lines),
+        "<h2>Who got what</h2>",
+        html_table(SUBSCRIPTION_TITLES, subscription_rows(result)),
+        "<h2>Some deliveries</h2>",
+        html_table(DELIVERY_TITLES, delivery_rows(result)),
+        "<h2>Pictures</h2>",
+        *(html_figure(caption, png) for caption, png in pictures.items()),
+        f"<footer><p>{escape(LICENCE)}</p></footer>",
+    ]
+    html = html_page(_TITLE, parts) if result.statistics is None else report_html(result.statistics, _TITLE, parts)
+    write_whole(file, html.encode())
+
+
+def _draw_pictures(result: DemoResult, note: Callable[[str], None]) -> dict[str, bytes]:
+    """The pictures as PNGs by caption; none, with a note, if matplotlib is not installed."""
+    try:
+        from nearcast.demo.pictures import draw_pictures
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        note("the report has no pictures: they need matplotlib; install it with pip install 'nearcast[pictures]'")
+        return {}
+    return draw_pictures(result.messages, result.matches)

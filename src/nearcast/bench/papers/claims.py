@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Claim, Figure
-from nearcast.bench.papers.points import Point, mean_factor, times_as_much
+from nearcast.bench.papers.result import Point, mean_factor, times_as_much
 from nearcast.bench.reports.tables import format_number, format_value
 from nearcast.matching.variant import variant_of
 
@@ -61,8 +61,8 @@ def _order(figure: Figure, methods: list[str], panel: str, points: list[Point]) 
     known = [factor for factor in factors if factor is not None]
     if not known:
         return None
-    steps = [f"→ {_code(method)} {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
-    return Verdict(panel, " ".join([_code(measured[0]), *steps]), min(known))
+    steps = [f"→ `{method}` {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
+    return Verdict(panel, " ".join([f"`{measured[0]}`", *steps]), min(known))
 
 
 def _factor(figure: Figure, better: str, worse: str, points: list[Point]) -> float | None:
@@ -117,7 +117,7 @@ def _middle(value: Any) -> float:
 
 def _beside(values: dict[str, float], factors: Sequence[float | None]) -> str:
     """Methods with their values; from the second on also the factor to the first."""
-    named = [f"{_code(method)} {format_number(value)}" for method, value in values.items()]
+    named = [f"`{method}` {format_number(value)}" for method, value in values.items()]
     behind = [f"{each} ({_times(factor)})" for each, factor in zip(named[1:], factors[1:], strict=True)]
     return ", ".join([named[0], *behind])
 
@@ -150,7 +150,7 @@ def _trend(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Ver
     line = sorted((_at(point.x), point.value) for point in own)
     if len(line) < (3 if claim.trend in ("hump", "dip") else 2):
         return None
-    factor, seen = _TRENDS[claim.trend](line)
+    factor, seen = _evaluate(claim.trend, line)
     counts = sorted({point.messages for point in own})
     over = f" (over different messages: {counts[0]:,} to {counts[-1]:,})" if len(counts) > 1 else ""
     return Verdict(panel, seen + over, factor)
@@ -161,51 +161,25 @@ def _at(x: Any) -> float:
 
 
 Line = list[tuple[float, float]]
+"""Positions on the axis and values, by position."""
 
 
-def _falls(line: Line) -> tuple[float, str]:
-    return line[0][1] / line[-1][1], _ends(line)
+def _evaluate(trend: str, line: Line) -> tuple[float, str]:
+    """The factor by which the trend shows (below 1: its opposite does), and the values that show it."""
+    ends, first, last = (line[0], line[-1]), line[0][1], line[-1][1]
+    if trend in ("rises", "falls"):
+        return last / first if trend == "rises" else first / last, _values_at(ends)
+    if trend == "sublinear":
+        wide, high = line[-1][0] / line[0][0], last / first
+        return wide / high, f"{_values_at(ends)}: {_times(wide)} along, {_times(high)} up"
+    middle = (max if trend == "hump" else min)(line[1:-1], key=lambda each: each[1])
+    factor = middle[1] / max(first, last) if trend == "hump" else min(first, last) / middle[1]
+    return factor, _values_at((line[0], middle, line[-1]))
 
 
-def _rises(line: Line) -> tuple[float, str]:
-    return line[-1][1] / line[0][1], _ends(line)
-
-
-def _sublinear(line: Line) -> tuple[float, str]:
-    wide, high = line[-1][0] / line[0][0], line[-1][1] / line[0][1]
-    return wide / high, f"{_ends(line)}: {_times(wide)} along, {_times(high)} up"
-
-
-def _hump(line: Line) -> tuple[float, str]:
-    peak = max(line[1:-1], key=lambda each: each[1])
-    return peak[1] / max(line[0][1], line[-1][1]), _through(line, peak)
-
-
-def _dip(line: Line) -> tuple[float, str]:
-    low = min(line[1:-1], key=lambda each: each[1])
-    return min(line[0][1], line[-1][1]) / low[1], _through(line, low)
-
-
-_TRENDS: dict[str, Callable[[Line], tuple[float, str]]] = {
-    "falls": _falls,
-    "rises": _rises,
-    "sublinear": _sublinear,
-    "hump": _hump,
-    "dip": _dip,
-}
-
-
-def _ends(line: Line) -> str:
-    return f"{format_number(line[0][1])} at {line[0][0]:g}, {format_number(line[-1][1])} at {line[-1][0]:g}"
-
-
-def _through(line: Line, middle: tuple[float, float]) -> str:
-    return ", ".join(f"{format_number(value)} at {x:g}" for x, value in (line[0], middle, line[-1]))
+def _values_at(line: Sequence[tuple[float, float]]) -> str:
+    return ", ".join(f"{format_number(value)} at {x:g}" for x, value in line)
 
 
 def _times(factor: float | None) -> str:
     return "?" if factor is None else f"{factor:.0f}×" if factor >= 100 else f"{factor:.3g}×"
-
-
-def _code(method: str) -> str:
-    return f"`{method}`"

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nearcast.bench.papers.claims import values_text, verdicts
 from nearcast.bench.papers.paper import Claim, Figure, Paper
-from nearcast.bench.papers.points import UNITS, Point, points_of
-from nearcast.bench.papers.result import PaperResult
+from nearcast.bench.papers.result import UNITS, PaperResult, Point
+from nearcast.bench.reports.picture import Labels, Mark, save_panels
 from nearcast.bench.reports.tables import format_number, markdown_table, where_measured
 from nearcast.errors import InvalidInput
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 """The figures between these lines of a page are replaced; the rest of the page is kept."""
 
-PicturePath = Callable[[Figure], str | None]
-"""The link to the picture of a figure; None without a picture."""
-
 
 def picture_name(figure: Figure) -> str:
     return f"{'fig-' if figure.id[:1].isdigit() else ''}{figure.id}.png"
 
 
-def page(paper: Paper, result: PaperResult, picture: PicturePath) -> str:
-    """The page without its title."""
+def page(paper: Paper, result: PaperResult, pictures: Mapping[str, str]) -> str:
+    """The page without its title. `pictures` are links by the id of the figure."""
     command = f"`nearcast bench paper {paper.name}" + (f" --scale {result.scale:g}`" if result.scale != 1 else "`")
     parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), _READING]
     parts += [summary(paper, result)]
-    parts += [_section(figure, result, picture(figure)) for figure in result.figures(paper)]
+    parts += [_section(figure, result, pictures.get(figure.id)) for figure in result.figures(paper)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -46,7 +43,7 @@ def summary(paper: Paper, result: PaperResult) -> str:
     """All claims with their verdicts, in one table."""
     rows = [["figure", "the paper says", "holds"]]
     for figure in result.figures(paper):
-        points = points_of(figure, result.parts[figure.id], result.runs)
+        points = result.points(figure)
         rows += [[figure.name, claim.says, summarise_verdicts(figure, claim, points)] for claim in figure.claims]
     return _table(rows) if len(rows) > 1 else ""
 
@@ -68,7 +65,7 @@ def summarise_verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) ->
 
 
 def _section(figure: Figure, result: PaperResult, picture: str | None) -> str:
-    points = points_of(figure, result.parts[figure.id], result.runs)
+    points = result.points(figure)
     place = f" ({figure.place})" if figure.place else ""
     parts = [f"### {figure.name}: {figure.title}", f"![{figure.name}]({picture})" if picture else ""]
     parts += [_measured(figure, result, points) + place + ".", figure.note.strip(), left_out(figure, result)]
@@ -136,6 +133,18 @@ def _table(rows: Sequence[Sequence[str]], numbers: bool = False) -> str:
 # -- files
 
 
+def save_figure(figure: Figure, result: PaperResult, path: str | os.PathLike[str]) -> bool:
+    """Draw the figure; return False if nothing of it was measured."""
+    panels: dict[str, list[Mark]] = {}
+    for point in result.points(figure):
+        if point.value:  # a logarithmic axis has no 0
+            panels.setdefault(point.panel, []).append(Mark(point.label, point.label, point.method, point.value))
+    if panels:
+        title = f"{figure.name}: {figure.title}"
+        save_panels(panels, Labels(title, figure.along, UNITS[figure.measure]), path)
+    return bool(panels)
+
+
 def put_into(path: Path, text: str) -> None:
     """Replace the text between the two marks of an existing page."""
     try:
@@ -146,8 +155,3 @@ def put_into(path: Path, text: str) -> None:
         path.write_text(f"{before}{BEGIN}\n{text.strip()}\n{END}{after}", encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} cannot be used as a page: {error}") from None
-
-
-def relative(target: Path, page_path: Path) -> str:
-    """The link from a page to a file."""
-    return Path(os.path.relpath(target, page_path.parent)).as_posix()

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Figure, Paper
-from nearcast.bench.runs.case import Settings
-from nearcast.bench.runs.method_factory import known_methods
+from nearcast.bench.runs.case import Settings, known_methods
 from nearcast.bench.runs.run_case import steps_of
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import UnknownMethod, UnsupportedKind
@@ -37,6 +36,10 @@ class Run:
     settings: Settings
     methods: list[str] = field(default_factory=list)
 
+    def add(self, groups: Sequence[str], labels: Sequence[str]) -> None:
+        self.workload = self.workload.but(groups=tuple(dict.fromkeys((*self.workload.groups, *groups))))
+        self.methods += [label for label in labels if label not in self.methods]
+
 
 @dataclass
 class Schedule:
@@ -54,14 +57,18 @@ def schedule_runs(paper: Paper, figures: Sequence[Figure], scale: float) -> Sche
     numbers: dict[str, int] = {}
     for figure in figures:
         schedule.parts[figure.id], schedule.missing[figure.id] = [], {}
+        operations = max(10, round(figure.settings.mixed * scale)) if figure.settings.mixed else 0
+        settings = dataclasses.replace(figure.settings, mixed=operations)
         for data, value, workload in _workloads(paper, figure, scale):
             labels, missing = available(list(figure.variants), workload.kind)
             schedule.missing[figure.id] |= missing
             if labels:
-                settings = _scaled(figure.settings, scale)
-                key = _key(workload, settings, [dict(figure.vary), labels] if figure.vary else [])
-                number = numbers.setdefault(key, len(schedule.runs))
-                _add(schedule, number, Run(workload, settings, labels))
+                varied = [dict(figure.vary), labels] if figure.vary else []
+                alike = [varied, workload.parameters() | {"groups": None}, dataclasses.asdict(settings)]
+                number = numbers.setdefault(json.dumps(alike, sort_keys=True), len(schedule.runs))
+                if number == len(schedule.runs):
+                    schedule.runs.append(Run(workload, settings))
+                schedule.runs[number].add(workload.groups, labels)
                 schedule.parts[figure.id].append(Part(number, data, value))
     return schedule
 
@@ -90,21 +97,3 @@ def available(methods: Sequence[str], kind: str) -> tuple[list[str], dict[str, s
         except UnsupportedKind:
             missing[label] = f"it has no kind {kind}"
     return labels, missing
-
-
-def _scaled(settings: Settings, scale: float) -> Settings:
-    return dataclasses.replace(settings, mixed=max(10, round(settings.mixed * scale)) if settings.mixed else 0)
-
-
-def _key(workload: Workload, settings: Settings, varied: list[Any]) -> str:
-    alike = {**workload.parameters(), "groups": None}
-    return json.dumps([varied, alike, dataclasses.asdict(settings)], sort_keys=True)
-
-
-def _add(schedule: Schedule, number: int, more: Run) -> None:
-    if number == len(schedule.runs):
-        schedule.runs.append(Run(more.workload, more.settings))
-    run = schedule.runs[number]
-    groups = dict.fromkeys((*run.workload.groups, *more.workload.groups))
-    run.workload = run.workload.but(groups=tuple(groups))
-    run.methods += [label for label in more.methods if label not in run.methods]

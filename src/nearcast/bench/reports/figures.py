@@ -1,12 +1,16 @@
-"""The numbers that tables and pictures show, computed from a raw result."""
+"""Numbers computed from raw results: those that tables and pictures show, and the cost figures of `auto`."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.timing import median, percentile
 from nearcast.errors import InvalidInput
+from nearcast.indexes.auto.costs import Costs
 
 
 class Figures(NamedTuple):
@@ -46,13 +50,10 @@ def figures(result: Result, baseline: str | None = None) -> list[Figures]:
             if baseline is not None and baseline not in names:
                 raise InvalidInput(f"the baseline '{baseline}' was not measured; there are {', '.join(names)}")
             for own in records:
-                others = [other for other in records if _is_compared(other["method"], own["method"], baseline)]
+                compared = [baseline] if baseline else [name for name in names if name != own["method"]]
+                others = [other for other in records if other["method"] in compared]
                 lines.append(_line(run, group, own, _ratio(own, others)))
     return lines
-
-
-def _is_compared(other: str, own: str, baseline: str | None) -> bool:
-    return other != own if baseline is None else other == baseline
 
 
 def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float | None) -> Figures:
@@ -159,3 +160,35 @@ def _threads(record: dict[str, Any]) -> dict[str, dict[str, float]] | None:
         for count, wall in walls.items()
         if wall and first
     } or None
+
+
+def fit_costs(runs: list[dict[str, Any]]) -> dict[str, tuple[Costs, float, float]]:
+    """By method: the costs of a message, term, node, candidate and match, fitted to the measurements; the smallest and
+    the largest estimate as a share of the measured time.
+    """
+    pieces: dict[str, list[list[float]]] = {}
+    times: dict[str, list[float]] = {}
+    for record in (record for run in runs for group in run["groups"].values() for record in group):
+        middle = median(record["rounds_cpu_s"].get(str(record["messages"]), []))
+        if record["messages"] and middle:
+            work = record["work"]
+            counts = [record["messages"], record["terms"], work["nodes"], work["candidates"], work["matches"]]
+            pieces.setdefault(record["method"], []).append(counts)
+            times.setdefault(record["method"], []).append(middle * 1e9)
+    return {method: _fit(np.array(pieces[method], float), np.array(times[method])) for method in pieces}
+
+
+def _fit(pieces: np.ndarray, times: np.ndarray) -> tuple[Costs, float, float]:
+    """Least squares of relative errors without negative costs: the best over all choices of costs that are not 0."""
+    shares = pieces / times[:, None]
+    best, least = np.zeros(shares.shape[1]), np.inf
+    for k in range(1, shares.shape[1] + 1):
+        for columns in itertools.combinations(range(shares.shape[1]), k):
+            chosen = list(columns)
+            costs, *_ = np.linalg.lstsq(shares[:, chosen], np.ones(len(times)), rcond=None)
+            error = float(((shares[:, chosen] @ costs - 1) ** 2).sum())
+            if (costs >= 0).all() and error < least:
+                best, least = np.zeros(shares.shape[1]), error
+                best[chosen] = costs
+    estimates = shares @ best
+    return Costs(*(round(float(cost), 2) for cost in best)), float(estimates.min()), float(estimates.max())

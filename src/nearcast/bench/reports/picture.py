@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearcast.bench.reports.figures import Figures, figures
+from nearcast.bench.reports.figures import figures
 from nearcast.bench.reports.tables import format_value
 from nearcast.bench.runs.results import Result
 from nearcast.errors import InvalidInput, NearcastError
@@ -40,7 +40,6 @@ class Labels(NamedTuple):
 
 def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
     """Draw µs per message to a .png, .svg or .pdf file, with one panel for each group of messages."""
-    check_ending(path)
     varied = result.sweep["varied"]
     along = varied[-1] if varied else None  # the last parameter varies along the axis, the first makes panels
     apart = varied[0] if len(varied) > 1 else None
@@ -48,19 +47,16 @@ def save_picture(result: Result, path: str | os.PathLike[str]) -> None:
     for line in figures(result):
         if line.batch_us:
             name = line.group if apart is None else f"{line.group}, {apart} {format_value(line.varied[apart])}"
-            panels.setdefault(name, []).append(Mark(*_key(line, along), line.method, line.batch_us))
+            value = line.workload if along is None else line.varied[along]
+            panels.setdefault(name, []).append(Mark(str(value), format_value(value), line.method, line.batch_us))
     labels = Labels(f"{result.sweep['name']}: CPU time per message", along or "", "µs per message")
     save_panels(panels, labels, path)
 
 
-def check_ending(path: str | os.PathLike[str]) -> None:
-    if Path(path).suffix.lower() not in _ENDINGS:
-        raise InvalidInput(f"{path} has no known ending; pictures go to {', '.join(_ENDINGS)}")
-
-
 def save_panels(panels: dict[str, list[Mark]], labels: Labels, path: str | os.PathLike[str]) -> None:
     """Draw one panel for each title."""
-    check_ending(path)
+    if Path(path).suffix.lower() not in _ENDINGS:
+        raise InvalidInput(f"{path} has no known ending; pictures go to {', '.join(_ENDINGS)}")
     if not panels:
         raise InvalidInput("nothing was measured, so there is nothing to draw")
     figure = _drawn(panels, labels)
@@ -72,19 +68,15 @@ def save_panels(panels: dict[str, list[Mark]], labels: Labels, path: str | os.Pa
         raise InvalidInput(f"{target} cannot be written: {error}") from None
 
 
-def _figure_class() -> Any:
+def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise NoMatplotlib("pictures need matplotlib: pip install 'nearcast[pictures]'") from None
-    return Figure
-
-
-def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
     across = min(len(panels), _MOST_IN_A_ROW)
     down = math.ceil(len(panels) / across)
     size = (_PANEL_INCHES[0] * across, _PANEL_INCHES[1] * down + 0.6)
-    figure = _figure_class()(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     methods = list(dict.fromkeys(mark.method for marks in panels.values() for mark in marks))
     grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axes, (title, marks) in zip(grid, panels.items(), strict=False):
@@ -118,9 +110,3 @@ def _draw_panel(axes: Any, marks: list[Mark], methods: list[str], labels: Labels
     axes.set_xticks(range(len(spots)), [label for _, label in spots], fontsize=8)
     axes.set_xlabel(labels.along)
     axes.grid(axis="y", which="major", alpha=0.3)
-
-
-def _key(line: Figures, along: str | None) -> tuple[str, str]:
-    """The key and the label of a line's position on the axis."""
-    value = line.workload if along is None else line.varied[along]
-    return str(value), format_value(value)

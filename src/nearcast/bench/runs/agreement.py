@@ -30,25 +30,19 @@ def _sort_each(rows, starts):
 
 def digest(found: Hits) -> str:
     """A hash of the sorted (message, row) pairs, for comparing runs."""
-    made = hashlib.blake2b(digest_size=8)
-    made.update(np.ascontiguousarray(found.starts, np.int64).tobytes())
-    made.update(np.ascontiguousarray(found.rows, np.int64).tobytes())
-    return made.hexdigest()
+    pairs = b"".join(array.astype(np.int64).tobytes() for array in (found.starts, found.rows))
+    return hashlib.blake2b(pairs, digest_size=8).hexdigest()
 
 
 def require_agreement(found: dict[str, Hits], what: str) -> None:
     """Raise Disagreement at the first difference. Hits are sorted; some methods may have had fewer messages."""
-    names = list(found)
-    reference = max(names, key=lambda name: (len(found[name].starts), name == "brute"))
-    for name in names:
-        n = len(found[name].starts) - 1
-        if not _equal(found[name], found[reference], n):
+    reference = max(found, key=lambda name: (len(found[name].starts), name == "brute"))
+    theirs = found[reference]
+    for name, mine in found.items():
+        n = len(mine.starts) - 1
+        same_counts = np.array_equal(mine.starts, theirs.starts[: n + 1])
+        if not (same_counts and np.array_equal(mine.rows, theirs.rows[: theirs.starts[n]])):
             raise Disagreement(_difference(name, reference, found, what))
-
-
-def _equal(mine: Hits, theirs: Hits, n: int) -> bool:
-    same_counts = np.array_equal(mine.starts, theirs.starts[: n + 1])
-    return same_counts and np.array_equal(mine.rows, theirs.rows[: theirs.starts[n]])
 
 
 def _difference(name: str, reference: str, found: dict[str, Hits], what: str) -> str:

@@ -8,15 +8,21 @@ import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.ragged import starts_of
-from nearcast.bench.runs.case import Case, Methods, OnStep, Record, Settings, filled_store
-from nearcast.bench.runs.groups import run_group
-from nearcast.bench.runs.memory import highest, peak_bytes, reset_peak, resident_bytes
-from nearcast.bench.runs.method_factory import known_methods, method_factory
-from nearcast.bench.runs.mixed import run_mixed
+from nearcast.bench.runs.case import (
+    Case,
+    Methods,
+    OnStep,
+    Record,
+    Settings,
+    filled_store,
+    known_methods,
+    method_factory,
+)
+from nearcast.bench.runs.environment import highest, peak_bytes, reset_peak, resident_bytes
+from nearcast.bench.runs.groups import TIMES_THE_MESSAGES, run_group, run_threads
 from nearcast.bench.runs.table_api import run_tables
-from nearcast.bench.runs.threads import TIMES_THE_MESSAGES, run_threads
-from nearcast.bench.runs.timing import timed_all_threads
-from nearcast.bench.runs.updates import run_inserts, run_updates
+from nearcast.bench.runs.timing import timed
+from nearcast.bench.runs.updates import run_inserts, run_mixed, run_updates
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus, message_group
 from nearcast.bench.workloads.expressions import has_expressions
 from nearcast.bench.workloads.subscriptions import message_batch
@@ -78,17 +84,9 @@ def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> t
 def _warm_up(methods: list[Variant], workload: Workload, on_step: OnStep) -> None:
     """Call every kernel once on a toy workload, so that nothing is compiled while it is timed."""
     on_step("compiling")
-    toy = Workload(
-        subscriptions=300,
-        messages=3,
-        vocabulary=500,
-        topics=5,
-        words_per_topic=20,
-        long=(30, 60),
-        expression_share=workload.expression_share,
-        negated_share=workload.negated_share,
-        kind=workload.kind,
-    )
+    copied = {name: getattr(workload, name) for name in ("expression_share", "negated_share", "kind")}
+    sizes = {"subscriptions": 300, "messages": 3, "vocabulary": 500, "topics": 5, "words_per_topic": 20}
+    toy = Workload(long=(30, 60)).but(**sizes, **copied)
     case = Case(toy, SyntheticCorpus(toy), Settings(), on_step)
     store = filled_store(case.corpus, toy)
     rows, make = store.live_rows(), method_factory(store, toy)
@@ -113,18 +111,12 @@ def _run_methods(variants: list[Variant], case: Case) -> tuple[Record, dict[str,
     for build in builds:
         build["bytes"] = int(methods[build["method"]].nbytes)
     memory["built_bytes"] = resident_bytes()
-    record: Record = {
-        "terms": store.n_terms,
-        "stored_bytes": store.nbytes,
-        "memory": memory,
-        "builds": builds,
-        "groups": {},
-    }
+    record: Record = {"terms": store.n_terms, "stored_bytes": store.nbytes, "memory": memory, "builds": builds}
+    record["groups"] = {}
     answers: dict[str, Hits] = {}
-    for group in workload.groups:
-        case.begin(f"{group} messages")
+    for group, what in case.each_group("messages"):
         messages = checked_messages(case.messages(group), store.n_terms)
-        record["groups"][group], answers[group] = run_group(methods, messages, settings, f"{workload.name}, {group}")
+        record["groups"][group], answers[group] = run_group(methods, messages, settings, what)
     if inserts:
         record["arrivals"] = inserts
     if settings.threads:
@@ -147,9 +139,11 @@ def _build_all(variants: list[Variant], store: RowStore, case: Case) -> tuple[Me
         method = make(variant)
         if case.workload.kind == "match":
             method.expect(sample)
-        _, took = timed_all_threads(method.build, rows)
+        _, took = timed(method.build, rows)
         built[label] = method
-        measured.append({"method": label, "cpu_s": took.cpu_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)})
+        measured.append(
+            {"method": label, "cpu_s": took.all_threads_s, "wall_s": took.wall_s, "bytes": int(method.nbytes)}
+        )
     return built, measured
 
 
@@ -166,20 +160,17 @@ def _expected_messages(case: Case) -> MessageBatch:
 def _run_threads(methods: Methods, case: Case) -> dict[str, list[Record]]:
     """By group, over more messages than the other measurements: the group's own and those with the next numbers."""
     numbers = np.arange(TIMES_THE_MESSAGES * case.workload.messages)
-    measured = {}
-    for group in case.workload.groups:
-        case.begin(f"{group} messages by threads")
-        messages = case.messages(group, numbers)
-        measured[group] = run_threads(methods, messages, case.settings, f"{case.workload.name}, {group}")
-    return measured
+    return {
+        group: run_threads(methods, case.messages(group, numbers), case.settings, what)
+        for group, what in case.each_group("messages by threads")
+    }
 
 
 def _run_mixed(methods: Methods, store: RowStore, case: Case) -> dict[str, list[Record]]:
     """By group. `brute` is left out: it reads all stored rows, removed ones included."""
     able = {name: method for name, method in methods.items() if method.name != "brute"}
     measured = {}
-    for group in case.workload.groups:
-        case.begin(f"{group} messages among updates")
+    for group, what in case.each_group("messages among updates"):
         messages = checked_messages(case.messages(group), store.n_terms)
-        measured[group] = run_mixed(able, store.live_rows(), messages, case, f"{case.workload.name}, {group}")
+        measured[group] = run_mixed(able, store.live_rows(), messages, case, what)
     return measured

@@ -7,16 +7,15 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from nearcast.bench.runs.case import OnStep, Settings
+from nearcast.bench.runs.case import OnStep, Settings, known_methods
 from nearcast.bench.runs.environment import describe_environment
-from nearcast.bench.runs.method_factory import known_methods
 from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.toml_files import find_toml, require_known, shipped_names, table_of
 from nearcast.bench.workloads.corpus import Corpus
-from nearcast.bench.workloads.workload import PRESETS, Workload, workload_of
+from nearcast.bench.workloads.workload import Workload, workload_of
 from nearcast.errors import InvalidInput
 
 _FIELDS = ("about", "methods", "name", "run", "vary", "workload")
@@ -25,8 +24,7 @@ _MOST_VARIED = 2
 MakeCorpus = Callable[[Workload], Corpus]
 
 
-@dataclass(frozen=True)
-class SweepCase:
+class SweepCase(NamedTuple):
     """One point of a sweep: the values of the varied parameters, and the resulting workload."""
 
     varied: dict[str, Any]
@@ -72,21 +70,12 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
     """The sweep that a file describes. Unknown entries and unusable values raise InvalidInput."""
     require_known(data, _FIELDS, "a sweep")
     workload, vary, run = (table_of(data, name) for name in ("workload", "vary", "run"))
-    if workload.get("base", "A") not in PRESETS:
-        raise InvalidInput(f"no workload '{workload['base']}' to base on; there are {', '.join(PRESETS)}")
     if len(vary) > _MOST_VARIED:
         raise InvalidInput(f"a sweep varies at most {_MOST_VARIED} parameters; this one varies {', '.join(vary)}")
     for key, values in vary.items():
         if not isinstance(values, list) or not values:
             raise InvalidInput(f"the values of a varied parameter are a list; those of '{key}' are {values!r}")
-    made = Sweep(
-        str(data["name"]),
-        str(data.get("about", "")),
-        workload,
-        vary,
-        _methods_of(data),
-        settings_of(run),
-    )
+    made = Sweep(str(data["name"]), str(data.get("about", "")), workload, vary, _methods_of(data), settings_of(run))
     known_methods(made.methods)
     made.cases()  # rejects unknown parameters and values now, not an hour into the run
     return made
@@ -116,10 +105,7 @@ def steps_of_sweep(sweep: Sweep, scale: float = 1.0) -> int:
 
 
 def run_sweep(
-    sweep: Sweep,
-    scale: float = 1.0,
-    on_step: OnStep | None = None,
-    make_corpus: MakeCorpus | None = None,
+    sweep: Sweep, scale: float = 1.0, on_step: OnStep | None = None, make_corpus: MakeCorpus | None = None
 ) -> Result:
     """Run every case; return the raw measurements with everything that is needed to read them later."""
     runs = []

@@ -11,14 +11,14 @@ import pyarrow as pa
 from nearcast.arrays.arrow import list_parts
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.runs.case import Case, Record, Settings
-from nearcast.bench.runs.timing import share_within, timed_all_threads, timed_one_by_one
+from nearcast.bench.runs.timing import share_within, timed, timed_one_by_one
 from nearcast.bench.workloads.corpus import message_group
 from nearcast.bench.workloads.tables import messages_table, subscription_tables
 from nearcast.engine.index import Index, build_index
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.variant import Variant
 from nearcast.matching.verify import owners_sorted, verified
-from nearcast.model import Hits, MessageBatch
+from nearcast.model import Hits
 from nearcast.tables import matches_table
 
 PARTS = ("read", "lookup", "kernel", "order", "write")
@@ -40,21 +40,17 @@ def run_tables(methods: Sequence[Variant], case: Case, answers: dict[str, Hits])
 
 
 def _run_method(
-    variant: Variant,
-    subscriptions: pa.Table,
-    groups: dict[str, pa.Table],
-    case: Case,
-    answers: dict[str, Hits],
+    variant: Variant, subscriptions: pa.Table, groups: dict[str, pa.Table], case: Case, answers: dict[str, Hits]
 ) -> Record:
     """Raw measurements of one method. Its index is freed on return, so that only one exists at a time."""
     space, settings = case.workload.space, case.settings
-    index, took = timed_all_threads(build_index, subscriptions, variant.name, space=space, **variant.options)
+    index, took = timed(build_index, subscriptions, variant.name, space=space, **variant.options)
     records = {}
     for group, table in groups.items():
         records[group] = _run_group(index, table, settings, answers[group], variant.label)
         if group.endswith("point"):
             records[group] |= _run_match_one(index, table, settings.singles, answers[group], variant.label)
-    return {"method": variant.label, "build_cpu_s": took.cpu_s, "bytes": index.nbytes, "groups": records}
+    return {"method": variant.label, "build_cpu_s": took.all_threads_s, "bytes": index.nbytes, "groups": records}
 
 
 def _run_group(index: Index, messages: pa.Table, settings: Settings, answer: Hits, label: str) -> Record:
@@ -62,12 +58,13 @@ def _run_group(index: Index, messages: pa.Table, settings: Settings, answer: Hit
     answered = min(messages.num_rows, len(answer.starts) - 1)
     n = share_within(lambda n: index.match(messages.slice(0, n)), answered, settings.budget_s, 2 * settings.rounds + 2)
     part = messages.slice(0, n)
-    wanted = _wanted(answer, n)
+    rows = answer.rows[: answer.starts[n]].astype(np.int64)
+    wanted = matches_table(np.arange(n), rows, answer.starts[: n + 1])
     _require_same(index.match(part), wanted, f"the table API over '{label}'")
     _require_same(_in_parts(index, part)[0], wanted, f"the table API over '{label}', part by part,")
     readings: dict[str, list[float]] = {f"{name}_cpu_s": [] for name in ("whole", *PARTS)}
     for _ in range(settings.rounds):
-        readings["whole_cpu_s"].append(timed_all_threads(index.match, part)[1].cpu_s)
+        readings["whole_cpu_s"].append(timed(index.match, part)[1].all_threads_s)
         for name, took_s in _in_parts(index, part)[1].items():
             readings[f"{name}_cpu_s"].append(took_s)
     return {"messages": n, **readings}
@@ -77,21 +74,15 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
     """The matches table and the time of each part of `index.match`. Checks between the parts are not timed."""
     store, method = index.matcher.store, index.matcher.method
     tokens, _ = list_parts(messages.column("tokens"))
-    batch, read = timed_all_threads(index.read_messages, messages)
-    _, lookup = timed_all_threads(index.vocabulary.lookup, tokens)
+    batch, read = timed(index.read_messages, messages)
+    _, lookup = timed(index.vocabulary.lookup, tokens)
     checked = checked_messages(batch, store.n_terms)
-    (hits, _), kernel = timed_all_threads(method.match, checked)
-    (ids, starts), order = timed_all_threads(_ids_of, index, checked, hits)
-    table, write = timed_all_threads(matches_table, checked.ids, ids, starts)
+    (hits, _), kernel = timed(method.match, checked)
+    is_chained = store.live > len(index)  # some subscriptions have several rows
+    found, order = timed(lambda: owners_sorted(store, verified(store, checked, hits), is_chained))
+    table, write = timed(matches_table, checked.ids, found.ids, found.starts)
     taken = (read, lookup, kernel, order, write)
-    return table, {name: took.cpu_s for name, took in zip(PARTS, taken, strict=True)}
-
-
-def _ids_of(index: Index, messages: MessageBatch, hits: Hits) -> tuple[np.ndarray, np.ndarray]:
-    """The hits as subscription ids: each once, without those that NOT excludes."""
-    store = index.matcher.store
-    found = owners_sorted(store, verified(store, messages, hits), store.live > len(index))
-    return found.ids, found.starts
+    return table, {name: took.all_threads_s for name, took in zip(PARTS, taken, strict=True)}
 
 
 def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits, label: str) -> dict[str, list[float]]:
@@ -110,12 +101,6 @@ def _run_match_one(index: Index, messages: pa.Table, singles: int, answer: Hits,
         if not np.array_equal(ids, answer.rows[answer.starts[number] : answer.starts[number + 1]]):
             raise Disagreement(f"match_one over '{label}' finds others for message {number} than the method")
     return {"ones_cpu_us": cpu_us, "ones_wall_us": wall_us}
-
-
-def _wanted(answer: Hits, n: int) -> pa.Table:
-    """The matches table of the first n messages."""
-    rows = answer.rows[: answer.starts[n]].astype(np.int64)
-    return matches_table(np.arange(n), rows, answer.starts[: n + 1])
 
 
 def _require_same(table: pa.Table, wanted: pa.Table, what: str) -> None:

@@ -30,13 +30,8 @@ class DrawnItems(NamedTuple):
 class Corpus(Protocol):
     """Numbered messages at points. The same stream and number always give the same message."""
 
-    @property
-    def n_words(self) -> int: ...
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """The space, float64[4]. Shares of the space are shares of this box."""
-        ...
+    n_words: int
+    bounds: np.ndarray  # float64[4]  the space: shares of the space are shares of this box
 
     def words(self) -> pa.Array:
         """The words, by number."""
@@ -60,11 +55,7 @@ class SyntheticCorpus:
         self._words = word_model(workload.words, workload.seed)
         bounds = workload.geometry.bounds
         self._places = place_model(bounds, workload.clusters, workload.background, workload.seed)
-        self.n_words = workload.vocabulary
-
-    @property
-    def bounds(self) -> np.ndarray:
-        return self._places.bounds
+        self.n_words, self.bounds = workload.vocabulary, self._places.bounds
 
     def words(self) -> pa.Array:
         return spell_words(self.n_words)

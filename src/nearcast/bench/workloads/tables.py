@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, message_group
 from nearcast.bench.workloads.expressions import ExpressionShapes, draw_shapes, expression_texts, has_expressions
-from nearcast.bench.workloads.subscriptions import CHUNK, subscription_chunks
+from nearcast.bench.workloads.subscriptions import CHUNK, draw_subscriptions
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
@@ -61,7 +61,8 @@ def _box_columns(boxes: np.ndarray) -> dict[str, pa.Array]:
 def subscription_tables(corpus: Corpus, workload: Workload) -> Iterator[pa.Table]:
     """All subscriptions, chunk by chunk. There is at least one table; it may be empty."""
     words = corpus.words()
-    for first, drawn in subscription_chunks(corpus, workload, CHUNK) if workload.subscriptions else [(0, _nothing())]:
+    for first in range(0, max(1, workload.subscriptions), CHUNK):
+        drawn = draw_subscriptions(corpus, workload, first, min(first + CHUNK, workload.subscriptions))
         shapes = draw_shapes(workload, drawn, first) if has_expressions(workload) else None
         yield subscriptions_table(drawn, words, first, shapes)
 
@@ -69,15 +70,9 @@ def subscription_tables(corpus: Corpus, workload: Workload) -> Iterator[pa.Table
 def message_tables(corpus: Corpus, workload: Workload, group: str) -> Iterator[pa.Table]:
     """All messages of a group, chunk by chunk. There is at least one table; it may be empty."""
     words = corpus.words()
-    if not workload.messages:
-        yield messages_table(_nothing(), words, group)
-    for first in range(0, workload.messages, _CHUNK_OF_MESSAGES):
+    for first in range(0, max(1, workload.messages), _CHUNK_OF_MESSAGES):
         indices = np.arange(first, min(first + _CHUNK_OF_MESSAGES, workload.messages))
         yield messages_table(message_group(corpus, workload, group, indices), words, group, first)
-
-
-def _nothing() -> DrawnItems:
-    return DrawnItems(np.empty(0, np.int32), np.zeros(1, np.int64), np.empty((0, 4)))
 
 
 def write_workload(

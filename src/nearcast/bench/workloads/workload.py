@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearcast.bench.toml_files import read_toml
+from nearcast.bench.toml_files import read_toml, require_known
 from nearcast.bench.workloads.words import WordSettings
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
@@ -86,38 +88,14 @@ class Workload:
     threshold: tuple[float, float] = (0.5, 0.5)  # of kind rank: the least score, uniform
 
     def __post_init__(self) -> None:
-        for name in ("subscriptions", "messages", "clusters", "topics", "words_per_topic"):
-            value, least = getattr(self, name), int("topic" in name)
-            _require(_is_whole(value) and value >= least, name, f"a whole number, {least} or more")
-        n_words = self.vocabulary
-        _require(_is_whole(n_words) and 10 <= n_words <= 2**27, "vocabulary", "10 to 134 million words")
-        _require(_is_whole(self.seed), "seed", "a whole number")
-        _require(_is_number(self.zipf) and 0 <= self.zipf <= 5, "zipf", "a number from 0 to 5")
-        for name in _SHARES:
-            value = getattr(self, name)
-            _require(_is_number(value) and 0 <= value <= 1, name, "a share from 0 to 1")
-        self._check_pairs()
-        _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}")
+        for names, fits, what in _RULES:
+            for name in names:
+                _require(fits(getattr(self, name)), name, what)
         if self.kind != "match":
             _require(self.expression_share == self.negated_share == 0, "expression_share", f"0 with kind {self.kind}")
             _require(self.built_share == 1, "built_share", f"1 with kind {self.kind}")
-        _require(bool(self.groups), "groups", f"some of {', '.join(GROUPS)}")
         _require(len({group_of(group) for group in self.groups}) == len(self.groups), "groups", "different ones")
         Space.of(self.space)
-
-    def _check_pairs(self) -> None:
-        for name in ("tokens", "short", "long"):
-            pair = getattr(self, name)
-            fits = _is_pair(pair) and all(_is_whole(value) for value in pair) and 1 <= pair[0] <= pair[1] <= 50_000
-            _require(fits, name, "two whole numbers, at least 1, the smaller first")
-        for name in _PAIRED_SHARES:
-            pair = getattr(self, name)
-            fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1 and (pair[0] > 0 or pair[1] == 0)
-            _require(fits, name, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)")
-        for name in ("alpha", "threshold"):
-            pair = getattr(self, name)
-            fits = _is_pair(pair) and 0 <= pair[0] <= pair[1] <= 1
-            _require(fits, name, "two numbers from 0 to 1, the smaller first")
 
     @property
     def geometry(self) -> Space:
@@ -135,9 +113,7 @@ class Workload:
     def but(self, **changes: Any) -> Workload:
         """The workload with some values changed. Lists, as TOML and JSON have them, become tuples."""
         known = {field.name for field in dataclasses.fields(self)}
-        for name in changes:
-            if name not in known:
-                raise InvalidInput(f"a workload has no parameter '{name}'; it has {', '.join(sorted(known))}")
+        require_known(changes, known, "a workload")
         return dataclasses.replace(self, **{name: _plain(name, value) for name, value in changes.items()})
 
     def scaled(self, factor: float) -> Workload:
@@ -157,29 +133,49 @@ class Workload:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in listed.items()}
 
 
-_PAIRED_SHARES = ("box_share", "range_share")
-_SHARES = (
-    "background",
-    *(f.name for f in dataclasses.fields(Workload) if f.name.endswith("_share") and f.name not in _PAIRED_SHARES),
-)
-
-
 def _plain(name: str, value: Any) -> Any:
     if name == "space" and value == "lonlat":
         return None
     return tuple(value) if isinstance(value, list) else value
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: Any, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(_is_number(part) for part in value)
+def _is_pair(value: Any, is_part: Callable[[Any], bool]) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(map(is_part, value)) and value[0] <= value[1]
+
+
+def _is_sizes(value: Any) -> bool:
+    return _is_pair(value, _is_share) and (value[0] > 0 or value[1] == 0)
+
+
+_is_share = partial(_is_number, least=0, most=1)
+_is_lengths = partial(_is_pair, is_part=partial(_is_whole, least=1, most=50_000))
+_PAIRED_SHARES = ("box_share", "range_share")
+_SHARES = (
+    "background",
+    *(f.name for f in dataclasses.fields(Workload) if f.name.endswith("_share") and f.name not in _PAIRED_SHARES),
+)
+_RULES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (("subscriptions", "messages", "clusters"), partial(_is_whole, least=0), "a whole number, 0 or more"),
+    (("topics", "words_per_topic"), partial(_is_whole, least=1), "a whole number, 1 or more"),
+    (("vocabulary",), partial(_is_whole, least=10, most=2**27), "10 to 134 million words"),
+    (("seed",), _is_whole, "a whole number"),
+    (("zipf",), partial(_is_number, least=0, most=5), "a number from 0 to 5"),
+    (_SHARES, _is_share, "a share from 0 to 1"),
+    (_PAIRED_SHARES, _is_sizes, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)"),
+    (("tokens", "short", "long"), _is_lengths, "two whole numbers, at least 1, the smaller first"),
+    (("alpha", "threshold"), partial(_is_pair, is_part=_is_share), "two numbers from 0 to 1, the smaller first"),
+    (("kind",), lambda kind: kind in KINDS, f"one of {', '.join(KINDS)}"),
+    (("groups",), bool, f"some of {', '.join(GROUPS)}"),
+)
+"""For each rule: the parameters, their check, and what they must be."""
 
 
 def _require(fits: bool, name: str, what: str) -> None:

@@ -1,1 +1,1 @@
-"""The commands of `nearcast bench`: run.py, results.py (report, costs, sweeps), paper.py, spark.py."""
+"""The commands of `nearcast bench`: commands.py declares them, actions.py does their work."""

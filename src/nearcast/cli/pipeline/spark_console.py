@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+from typer import Option
 
 from nearcast.cli.console import name_value_grid, note, progress, show, working
+from nearcast.cli.options import required
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 Master = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="URL",
         help="Master of Spark: spark://host:7077, yarn, k8s://... [default: NEARCAST_MASTER, or local[*]]",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Repeat steps that are up to date.")]
-Index = Annotated[Path, typer.Option(metavar="INDEX", help="Made by `pipeline build`.", show_default=False)]
+Force = Annotated[bool, Option("--force", help="Repeat steps that are up to date.")]
+Index = Annotated[Path, required(metavar="INDEX", help="Made by `pipeline build`.")]
 
 
 class OnSpark(NamedTuple):

@@ -9,40 +9,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Option
 
 from nearcast.cli.console import show
-from nearcast.cli.options import Json
+from nearcast.cli.options import Json, required
 from nearcast.cli.pipeline.spark_console import Index, Master, OnSpark, grid, on_spark
 from nearcast.errors import InvalidInput
 
 
 def stream(  # noqa: PLR0913  the options of a command are its parameters
     index: Index,
-    messages: Annotated[
-        str, typer.Option(metavar="DIR", help="Folder where files of messages arrive.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option(metavar="TABLE", help="Folder for the matches.", show_default=False)],
-    checkpoint: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder where the stream stores its progress.", show_default=False)
-    ],
+    messages: Annotated[str, required(metavar="DIR", help="Folder where files of messages arrive.")],
+    out: Annotated[Path, required(metavar="TABLE", help="Folder for the matches.")],
+    checkpoint: Annotated[Path, required(metavar="DIR", help="Folder where the stream stores its progress.")],
     changes: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Change log: subscriptions added or removed meanwhile.")
+        Path | None, Option(metavar="DIR", help="Change log: subscriptions added or removed meanwhile.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Match the messages that are there, then end.")] = False,
+    once: Annotated[bool, Option("--once", help="Match the messages that are there, then end.")] = False,
     source: Annotated[
         Literal["files", "redis", "kafka"],
-        typer.Option(help="Source of the messages. For redis and kafka, --messages names the stream."),
+        Option(help="Source of the messages. For redis and kafka, --messages names the stream."),
     ] = "files",
-    sink: Annotated[Literal["redis", "kafka"] | None, typer.Option(help="Also send the matches there.")] = None,
+    sink: Annotated[Literal["redis", "kafka"] | None, Option(help="Also send the matches there.")] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="NAME=VALUE", help="Option of the source or the sink, as in source.url=redis://host. Repeatable."
         ),
     ] = None,
-    every: Annotated[float, typer.Option(min=0, help="Minimum seconds between micro-batches.")] = 0.0,
-    max_files: Annotated[int, typer.Option(min=1, help="Maximum number of files in a micro-batch.")] = 256,
+    every: Annotated[float, Option(min=0, help="Minimum seconds between micro-batches.")] = 0.0,
+    max_files: Annotated[int, Option(min=1, help="Maximum number of files in a micro-batch.")] = 256,
     master: Master = None,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Memory of workers that map the same index, read in the workers while all of them have it open."""
+"""CPU time of Spark, and memory of workers that map the same index, read while all of them have it open."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nearcast.bench.runs.memory import resident_bytes
+import numpy as np
+import pyarrow as pa
+
+from nearcast.bench.runs.environment import resident_bytes
+from nearcast.sharding.sharded_index import open_sharded, shard_index
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 _WAIT_S = 60.0
+_PROCESSES = Path("/proc")
+_PARENT, _TIMES = 3, slice(13, 17)  # fields of /proc/PID/stat: user and system time, own and of ended children
 _SCHEMA = "worker long, resident long, index_resident long, index_proportional long"
 
 
@@ -27,8 +32,6 @@ class Task(NamedTuple):
     workers: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for _ in batches:  # one row for each worker
             shards = _read_shards(self.index_path)
             self._meet("ready")
@@ -63,10 +66,6 @@ def memory_of_workers(session: SparkSession, index: str, folder: str, workers: i
 
 def _read_shards(index: str) -> list[Any]:
     """Every shard, opened as batch tasks open it, with every page of its arrays read once."""
-    import numpy as np
-
-    from nearcast.sharding.sharded_index import open_sharded, shard_index
-
     sharded = open_sharded(index)
     shards = []
     for shard in range(sharded.n_shards):
@@ -89,4 +88,32 @@ def _maps_below(folder: str) -> dict[str, int]:
             is_below = folder in line
         elif is_below and words[0] in names:
             found[names[words[0]]] += int(words[1]) * 1024
+    return found
+
+
+def cpu_seconds() -> float | None:
+    """CPU seconds of this process and all its descendants, as the driver, Java and the workers; None if unknown."""
+    if not _PROCESSES.joinpath("self/stat").exists():
+        return None
+    stats = dict(_stats())
+    family = {os.getpid()}
+    grown = True
+    while grown:  # parents may have larger numbers than their children
+        more = {pid for pid, fields in stats.items() if int(fields[_PARENT]) in family} - family
+        family |= more
+        grown = bool(more)
+    ticks = sum(int(part) for pid in family & stats.keys() for part in stats[pid][_TIMES])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stats() -> list[tuple[int, list[str]]]:
+    found = []
+    for folder in _PROCESSES.iterdir():
+        if folder.name.isdigit():
+            try:
+                text = (folder / "stat").read_text(encoding="ascii", errors="replace")
+            except OSError:
+                continue  # the process has just ended
+            name_end = text.rindex(")")  # a name may contain spaces
+            found.append((int(folder.name), ["", "", *text[name_end + 2 :].split()]))
     return found

@@ -1,0 +1,208 @@
+"""What `nearcast match` does. This module is slow to import, so the command imports it when it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Group
+from rich.progress import Progress
+
+from nearcast.arrays.ragged import starts_of
+from nearcast.cli.console import name_value_grid, note, progress, show, text_table, working
+from nearcast.engine.index import Index, build_index, open_index
+from nearcast.errors import InvalidInput
+from nearcast.indexes.auto import Auto
+from nearcast.matching.variant import option_of
+from nearcast.model import MessageBatch
+from nearcast.tables import REJECTS_SCHEMA, OnBad, matches_table, write_table
+
+SHOWN_PAIRS = 20
+CHUNK = 16_384
+"""Messages between two updates of the progress bar: at 2 µs each, 30 updates a second."""
+_RESERVED = ("method", "space", "weights", "on_bad", "analyser", "subscriptions")
+
+
+class Request(NamedTuple):
+    """The subscriptions, and how to index them."""
+
+    subscriptions: Path
+    method: str | None
+    space: tuple[float, ...] | None
+    options: dict[str, Any]
+    on_bad: OnBad
+    weights: Path | None
+
+
+class Answer(NamedTuple):
+    """The result of matching two tables."""
+
+    matches: pa.Table
+    rejects: pa.Table  # of both tables
+    summary: dict[str, Any]
+
+
+def run(
+    request: Request,
+    messages: Path,
+    threads: int,
+    save_to: Path | None,
+    out: Path | None,
+    rejects: Path | None,
+    as_json: bool,
+) -> None:
+    for file in (out, rejects):  # before any work
+        if file is not None and not file.name.lower().endswith((".parquet", ".pq", ".csv", ".jsonl")):
+            raise InvalidInput(f"{file} has no known ending; results go to .parquet, .csv or .jsonl")
+    with progress(quiet=as_json) as shown:
+        answer = _answer(request, messages, threads, save_to, shown)
+    _write_tables(answer, out, rejects)
+    _show_answer(answer, out, as_json)
+
+
+def read_options(pairs: list[str]) -> dict[str, Any]:
+    options = []
+    for pair in pairs:
+        key, value = option_of(pair) or (None, None)
+        if key is None:
+            raise InvalidInput(f"--option takes key=value, not '{pair}'")
+        if key in _RESERVED:
+            raise InvalidInput(f"'{key}' is no option of a method")
+        options.append((key, value))
+    return dict(options)
+
+
+def _answer(request: Request, messages: Path, threads: int, save_to: Path | None, shown: Progress) -> Answer:
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(what: str, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        with working(shown, what):
+            yield
+        seconds[name] = time.perf_counter() - start
+
+    with step("reading and indexing subscriptions", "build_seconds"):
+        index = _index(request)
+        subscription_rejects = index.rejects
+    if save_to is not None:
+        with step("saving the index", "save_seconds"):
+            index.save(save_to)
+    with step("reading messages", "read_seconds"):
+        batch = index.read_messages(messages, on_bad=request.on_bad)
+    start = time.perf_counter()
+    matches = _matches(index, batch, threads, shown)
+    seconds["match_seconds"] = time.perf_counter() - start
+    rejects = _concat_rejects(subscription_rejects, index.rejects)
+    return Answer(matches, rejects, _summary(index, batch.size, matches.num_rows, rejects.num_rows, seconds))
+
+
+def _index(request: Request) -> Index:
+    if not _is_index(request.subscriptions):
+        method = request.method or "auto"
+        return build_index(
+            request.subscriptions, method, request.weights, request.space, on_bad=request.on_bad, **request.options
+        )
+    if request.method or request.space or request.options or request.weights:
+        raise InvalidInput(
+            f"{request.subscriptions} is a saved index: its method, space, options and weights are fixed; "
+            "leave --method, --space, --option and --weights out"
+        )
+    return open_index(request.subscriptions)
+
+
+def _is_index(path: Path) -> bool:
+    """Whether this is a folder with a saved index. Without a manifest it still is one: `open_index` then says so."""
+    return path.is_dir() and ((path / "manifest.json").exists() or any(path.glob("arrays-*")))
+
+
+def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -> pa.Table:
+    """The matches as from `index.match`, but found in chunks, so that the progress bar moves."""
+    task = shown.add_task("matching", total=batch.size)
+    parts = []
+    for start in range(0, max(1, batch.size), CHUNK * threads):
+        stop = min(start + CHUNK * threads, batch.size)
+        parts.append(index.match_batch(batch.part(start, stop), threads))
+        shown.advance(task, stop - start)
+    ids = np.concatenate([part.ids for part in parts])
+    starts = starts_of(np.concatenate([np.diff(part.starts) for part in parts]))
+    scores = np.concatenate([part.scores for part in parts if part.scores is not None]) if index.is_scored else None
+    return matches_table(batch.ids, ids, starts, scores)
+
+
+def _concat_rejects(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.Table:
+    """The rejects of both tables, with the name of the table as the first column."""
+    named = []
+    for name, table in (("subscriptions", subscriptions), ("messages", messages)):
+        rows = table if table is not None else REJECTS_SCHEMA.empty_table()
+        named.append(rows.add_column(0, "table", pa.array([name] * rows.num_rows, pa.string())))
+    return pa.concat_tables(named)
+
+
+def _summary(index: Index, n_messages: int, n_pairs: int, n_rejects: int, seconds: dict[str, float]) -> dict[str, Any]:
+    method = index.matcher.method
+    return {
+        "method": index.method,
+        "chosen": method.chosen.name if isinstance(method, Auto) else method.name,
+        "subscriptions": len(index),
+        "messages": n_messages,
+        "pairs": n_pairs,
+        "rejects": n_rejects,
+        **seconds,
+        "us_per_message": 1e6 * seconds["match_seconds"] / max(n_messages, 1),
+        "bytes_per_subscription": index.nbytes / max(len(index), 1),
+        "work": index.stats._asdict(),
+    }
+
+
+def _write_tables(answer: Answer, out: Path | None, rejects: Path | None) -> None:
+    """Write the matches and the rejects; note the first reject if there is no file for them."""
+    if out is not None:
+        write_table(answer.matches, out)
+    if rejects is not None:
+        write_table(answer.rejects, rejects)
+    elif answer.rejects.num_rows:
+        first = answer.rejects.slice(0, 1).to_pylist()[0]
+        note(
+            f"{answer.rejects.num_rows:,} bad rows left out, the first in {first['table']}, "
+            f"row {first['row']}, column '{first['column']}': {first['reason']}; --rejects FILE keeps them"
+        )
+
+
+def _show_answer(answer: Answer, out: Path | None, as_json: bool) -> None:
+    """Print the summary, and the first pairs unless they were written to a file."""
+    first = answer.matches.slice(0, SHOWN_PAIRS).to_pylist()
+    if out is not None:
+        lines = [*_lines(answer.summary), ("written to", str(out))]
+        show({**answer.summary, "out": str(out)}, as_json, name_value_grid(lines))
+        return
+    rows = [[_format_cell(value) for value in pair.values()] for pair in first]
+    pairs = text_table(answer.matches.column_names, rows, title=f"first of {answer.matches.num_rows:,} pairs")
+    parts: list[Any] = [pairs] if first else []
+    show({**answer.summary, "first_pairs": first}, as_json, Group(*parts, name_value_grid(_lines(answer.summary))))
+
+
+def _format_cell(value: Any) -> str:
+    """An id unchanged; a score with six digits; an empty string for None."""
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    work, per = summary["work"], max(summary["messages"], 1)
+    method, chosen = str(summary["method"]), summary["chosen"]
+    return [
+        ("method", method if method == chosen else f"{method}, which chose {chosen}"),
+        ("subscriptions", f"{summary['subscriptions']:,}"),
+        ("messages", f"{summary['messages']:,}"),
+        ("pairs", f"{summary['pairs']:,}"),
+        ("bad rows", f"{summary['rejects']:,}"),
+        ("read and build", f"{summary['build_seconds']:.2f} s"),
+        ("match", f"{summary['us_per_message']:.2f} µs per message"),
+        ("memory", f"{summary['bytes_per_subscription']:.0f} bytes per subscription"),
+        ("work per message", f"{work['nodes'] / per:.1f} nodes, {work['candidates'] / per:.1f} candidates"),
+    ]
