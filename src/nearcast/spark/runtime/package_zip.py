@@ -1,7 +1,7 @@
 """This package as a ZIP file for remote workers that do not have it installed.
 
 An executor unpacks it in the folder of its run. Compiled kernels are cached by the content of the sources, not by their
-paths (see arrays/kernel_cache.py), so a later run on the same host finds them.
+paths (see arrays/jit/cache_folder.py), so a later run on the same host finds them.
 """
 
 from __future__ import annotations
