@@ -3,21 +3,29 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --progress-bar on
 JOBS   ?= 2
 K      ?=
-# One cache of compiled kernels for every process of this checkout.
-export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
 .PHONY: setup demo test check lint types layers tests docs warmup bench soak coverage boundscheck clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
+	@echo "installing nearcast and the development tools into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
-	touch $(STAMP)
+	$(PIP) --quiet --editable ".[dev]"
+	touch $(STAMP) $(READY)
 
-demo: setup
+# What users install: the demo needs no development tools.
+$(READY): pyproject.toml constraints.txt
+	@echo "installing nearcast into $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --quiet --editable ".[fast,pictures,spark]"
+	touch $(READY)
+
+demo: $(READY)
 	$(BIN)/nearcast demo
 
 test: check tests

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.arrays.jit.mode import compile_now
+
+compile_now()  # tests of the other modes set them in processes of their own
 
 # No deadline: the first example of a property may compile a kernel.
 settings.register_profile(

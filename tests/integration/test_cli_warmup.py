@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from live_processes import descendants, is_deaf_to_interrupts, processes
-from nearcast.arrays import compile_turns
+from nearcast.arrays.jit import turns as compile_turns
 from nearcast.cli.main import INTERRUPTED, app
 from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, longest_first, number_of_processes, warm_in_processes
 from nearcast.engine.warm_up import COMMON, parts_of

@@ -9,9 +9,11 @@ make new pointers when one of the arrays is replaced. Otherwise the `unsafe_` ke
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 
-from nearcast.arrays.jit import JIT_DISABLED, carray, intrinsic, ir, kernel, types
+from nearcast.arrays.jit import carray, intrinsic, ir, kernel, types
 
 
 def pointers_to(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -21,71 +23,91 @@ def pointers_to(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.uint64)
 
 
-if not JIT_DISABLED:
+@intrinsic
+def _to_pointer(typingctx, address):
+    def generate(context, builder, signature, args):
+        return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
 
-    @intrinsic
-    def _pointer(typingctx, address):
-        def generate(context, builder, signature, args):
-            return builder.inttoptr(args[0], ir.IntType(8).as_pointer())
+    return types.voidptr(types.uint64), generate
 
-        return types.voidptr(types.uint64), generate
 
-    @kernel
-    def unsafe_words(pointers, k):
-        """Array k as uint64."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint64)
+def plain_pointer(address: int) -> ctypes.c_void_p:
+    """The address as a pointer of any type."""
+    return ctypes.c_void_p(int(address))
 
-    @kernel
-    def unsafe_word_pairs(pointers, k):
-        """Array k as uint64[n,2]."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 2), np.uint64)
 
-    @kernel
-    def unsafe_floats(pointers, k):
-        """Array k as float64."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.float64)
+@kernel(plain=plain_pointer)
+def _pointer(address):
+    return _to_pointer(address)
 
-    @kernel
-    def unsafe_boxes(pointers, k):
-        """Array k as float64[n,4]."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float64)
 
-    @kernel
-    def unsafe_small_boxes(pointers, k):
-        """Array k as float32[n,4]."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float32)
+@kernel
+def unsafe_words(pointers, k):
+    """Array k as uint64."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint64)
 
-    @kernel
-    def unsafe_small_lines(pointers, k, width):
-        """Array k as float32[n,width]."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.float32)
 
-    @kernel
-    def unsafe_int32_lines(pointers, k, width):
-        """Array k as int32[n,width]."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.int32)
+@kernel
+def unsafe_word_pairs(pointers, k):
+    """Array k as uint64[n,2]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 2), np.uint64)
 
-    @kernel
-    def unsafe_uint32(pointers, k):
-        """Array k as uint32."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint32)
 
-    @kernel
-    def unsafe_int32(pointers, k):
-        """Array k as int32."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.int32)
+@kernel
+def unsafe_floats(pointers, k):
+    """Array k as float64."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.float64)
 
-    @kernel
-    def unsafe_int64(pointers, k):
-        """Array k as int64."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.int64)
 
-    @kernel
-    def unsafe_uint16(pointers, k):
-        """Array k as uint16."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint16)
+@kernel
+def unsafe_boxes(pointers, k):
+    """Array k as float64[n,4]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float64)
 
-    @kernel
-    def unsafe_uint8(pointers, k):
-        """Array k as uint8."""
-        return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint8)
+
+@kernel
+def unsafe_small_boxes(pointers, k):
+    """Array k as float32[n,4]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float32)
+
+
+@kernel
+def unsafe_small_lines(pointers, k, width):
+    """Array k as float32[n,width]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.float32)
+
+
+@kernel
+def unsafe_int32_lines(pointers, k, width):
+    """Array k as int32[n,width]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.int32)
+
+
+@kernel
+def unsafe_uint32(pointers, k):
+    """Array k as uint32."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint32)
+
+
+@kernel
+def unsafe_int32(pointers, k):
+    """Array k as int32."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.int32)
+
+
+@kernel
+def unsafe_int64(pointers, k):
+    """Array k as int64."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.int64)
+
+
+@kernel
+def unsafe_uint16(pointers, k):
+    """Array k as uint16."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint16)
+
+
+@kernel
+def unsafe_uint8(pointers, k):
+    """Array k as uint8."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]),), np.uint8)

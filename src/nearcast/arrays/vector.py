@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.jit import JIT_DISABLED, intrinsic, ir, kernel, types
+from nearcast.arrays.jit import intrinsic, ir, kernel, types
 
 WIDTH = 8
 
@@ -58,122 +58,134 @@ def plain_prefetch(array: np.ndarray, at: int) -> None:
     """Prefetch the cache line of array[at]; `at` may be past the end."""
 
 
-if JIT_DISABLED:
-    none_above, lowest_bit, prefetch = kernel(plain_none_above), kernel(plain_lowest_bit), kernel(plain_prefetch)
-    count_bits = kernel(plain_count_bits)
-    store_packed, store_positions = kernel(plain_store_packed), kernel(plain_store_positions)
-else:
-    _WORD = ir.IntType(32)
-    _VECTOR = ir.VectorType(_WORD, WIDTH)
-    _BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
+_WORD = ir.IntType(32)
+_VECTOR = ir.VectorType(_WORD, WIDTH)
+_BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
 
-    def _splat(builder: Any, word: Any) -> Any:
-        undefined = ir.Constant(_VECTOR, ir.Undefined)
-        first = builder.insert_element(undefined, word, ir.Constant(_WORD, 0))
-        return builder.shuffle_vector(first, undefined, ir.Constant(_VECTOR, [0] * WIDTH))
 
-    def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-        data = context.make_array(array_type)(context, builder, array).data
-        return builder.gep(data, [at])
+def _splat(builder: Any, word: Any) -> Any:
+    undefined = ir.Constant(_VECTOR, ir.Undefined)
+    first = builder.insert_element(undefined, word, ir.Constant(_WORD, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_VECTOR, [0] * WIDTH))
 
-    def _loaded(builder: Any, address: Any) -> Any:
-        return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=4)
 
-    def _stored(builder: Any, vector: Any, address: Any) -> None:
-        builder.store(vector, builder.bitcast(address, _VECTOR.as_pointer()), align=4)
+def _address(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [at])
 
-    def _positions(builder: Any, packed: Any) -> Any:
-        """Eight bytes as eight words."""
-        return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
 
-    @intrinsic
-    def _none_above(typingctx, words, start, limits):
-        def generate(context, builder, signature, args):
-            loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
-            beyond = builder.module.declare_intrinsic("llvm.usub.sat.v32i8", [], ir.FunctionType(_BYTES, [_BYTES] * 2))
-            limits = builder.bitcast(_splat(builder, builder.trunc(args[2], _WORD)), _BYTES)
-            left = builder.bitcast(builder.call(beyond, [builder.bitcast(loaded, _BYTES), limits]), _VECTOR)
-            bits = builder.icmp_unsigned("==", left, ir.Constant(_VECTOR, [0] * WIDTH))
-            return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), ir.IntType(64))
+def _loaded(builder: Any, address: Any) -> Any:
+    return builder.load(builder.bitcast(address, _VECTOR.as_pointer()), align=4)
 
-        return types.int64(words, types.int64, types.int64), generate
 
-    @intrinsic
-    def _lowest_bit(typingctx, bits):
-        def generate(context, builder, signature, args):
-            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+def _stored(builder: Any, vector: Any, address: Any) -> None:
+    builder.store(vector, builder.bitcast(address, _VECTOR.as_pointer()), align=4)
 
-        return types.int64(types.int64), generate
 
-    @intrinsic
-    def _count_bits(typingctx, bits):
-        def generate(context, builder, signature, args):
-            return builder.ctpop(args[0])
+def _positions(builder: Any, packed: Any) -> Any:
+    """Eight bytes as eight words."""
+    return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
 
-        return types.int64(types.int64), generate
 
-    @intrinsic
-    def _store_packed(typingctx, array, at, words, first, positions):
-        def generate(context, builder, signature, args):
-            source = _address(context, builder, signature.args[2], args[2], args[3])
-            target = _address(context, builder, signature.args[0], args[0], args[1])
-            positions = _positions(builder, args[4])
-            if "+avx2" in context.codegen().magic_tuple()[2]:
-                permuted = builder.module.declare_intrinsic(
-                    "llvm.x86.avx2.permd", [], ir.FunctionType(_VECTOR, [_VECTOR] * 2)
-                )
-                _stored(builder, builder.call(permuted, [_loaded(builder, source), positions]), target)
-                return context.get_dummy_value()
-            for k in range(WIDTH):
-                place = builder.extract_element(positions, ir.Constant(_WORD, k))
-                builder.store(builder.load(builder.gep(source, [place])), builder.gep(target, [ir.Constant(_WORD, k)]))
-            return context.get_dummy_value()
+@intrinsic
+def _none_above(typingctx, words, start, limits):
+    def generate(context, builder, signature, args):
+        loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
+        beyond = builder.module.declare_intrinsic("llvm.usub.sat.v32i8", [], ir.FunctionType(_BYTES, [_BYTES] * 2))
+        limits = builder.bitcast(_splat(builder, builder.trunc(args[2], _WORD)), _BYTES)
+        left = builder.bitcast(builder.call(beyond, [builder.bitcast(loaded, _BYTES), limits]), _VECTOR)
+        bits = builder.icmp_unsigned("==", left, ir.Constant(_VECTOR, [0] * WIDTH))
+        return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), ir.IntType(64))
 
-        return types.void(array, types.int64, words, types.int64, types.uint64), generate
+    return types.int64(words, types.int64, types.int64), generate
 
-    @intrinsic
-    def _store_positions(typingctx, array, at, positions, summand):
-        def generate(context, builder, signature, args):
-            sums = builder.add(_positions(builder, args[2]), _splat(builder, builder.trunc(args[3], _WORD)))
-            _stored(builder, sums, _address(context, builder, signature.args[0], args[0], args[1]))
-            return context.get_dummy_value()
 
-        return types.void(array, types.int64, types.uint64, types.int64), generate
+@intrinsic
+def _lowest_bit(typingctx, bits):
+    def generate(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
-    @intrinsic
-    def _prefetch(typingctx, array, at):
-        def generate(context, builder, signature, args):
-            byte = ir.IntType(8).as_pointer()
-            address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), byte)
-            declared = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _count_bits(typingctx, bits):
+    def generate(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
+def _store_packed(typingctx, array, at, words, first, positions):
+    def generate(context, builder, signature, args):
+        source = _address(context, builder, signature.args[2], args[2], args[3])
+        target = _address(context, builder, signature.args[0], args[0], args[1])
+        positions = _positions(builder, args[4])
+        if "+avx2" in context.codegen().magic_tuple()[2]:
+            permuted = builder.module.declare_intrinsic(
+                "llvm.x86.avx2.permd", [], ir.FunctionType(_VECTOR, [_VECTOR] * 2)
             )
-            read, keep, data = ir.Constant(_WORD, 0), ir.Constant(_WORD, 3), ir.Constant(_WORD, 1)
-            builder.call(declared, [address, read, keep, data])
+            _stored(builder, builder.call(permuted, [_loaded(builder, source), positions]), target)
             return context.get_dummy_value()
+        for k in range(WIDTH):
+            place = builder.extract_element(positions, ir.Constant(_WORD, k))
+            builder.store(builder.load(builder.gep(source, [place])), builder.gep(target, [ir.Constant(_WORD, k)]))
+        return context.get_dummy_value()
 
-        return types.void(array, types.int64), generate
+    return types.void(array, types.int64, words, types.int64, types.uint64), generate
 
-    @kernel
-    def none_above(words, start, limits):
-        return _none_above(words, start, limits)
 
-    @kernel
-    def lowest_bit(bits):
-        return _lowest_bit(bits)
+@intrinsic
+def _store_positions(typingctx, array, at, positions, summand):
+    def generate(context, builder, signature, args):
+        sums = builder.add(_positions(builder, args[2]), _splat(builder, builder.trunc(args[3], _WORD)))
+        _stored(builder, sums, _address(context, builder, signature.args[0], args[0], args[1]))
+        return context.get_dummy_value()
 
-    @kernel
-    def count_bits(bits):
-        return _count_bits(bits)
+    return types.void(array, types.int64, types.uint64, types.int64), generate
 
-    @kernel
-    def store_packed(array, at, words, first, bits):
-        _store_packed(array, at, words, first, _POSITIONS[bits])
 
-    @kernel
-    def store_positions(array, at, bits, summand):
-        _store_positions(array, at, _POSITIONS[bits], summand)
+@intrinsic
+def _prefetch(typingctx, array, at):
+    def generate(context, builder, signature, args):
+        byte = ir.IntType(8).as_pointer()
+        address = builder.bitcast(_address(context, builder, signature.args[0], args[0], args[1]), byte)
+        declared = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, _WORD, _WORD, _WORD])
+        )
+        read, keep, data = ir.Constant(_WORD, 0), ir.Constant(_WORD, 3), ir.Constant(_WORD, 1)
+        builder.call(declared, [address, read, keep, data])
+        return context.get_dummy_value()
 
-    @kernel
-    def prefetch(array, at):
-        _prefetch(array, at)
+    return types.void(array, types.int64), generate
+
+
+@kernel(plain=plain_none_above)
+def none_above(words, start, limits):
+    return _none_above(words, start, limits)
+
+
+@kernel(plain=plain_lowest_bit)
+def lowest_bit(bits):
+    return _lowest_bit(bits)
+
+
+@kernel(plain=plain_count_bits)
+def count_bits(bits):
+    return _count_bits(bits)
+
+
+@kernel(plain=plain_store_packed)
+def store_packed(array, at, words, first, bits):
+    _store_packed(array, at, words, first, _POSITIONS[bits])
+
+
+@kernel(plain=plain_store_positions)
+def store_positions(array, at, bits, summand):
+    _store_positions(array, at, _POSITIONS[bits], summand)
+
+
+@kernel(plain=plain_prefetch)
+def prefetch(array, at):
+    _prefetch(array, at)

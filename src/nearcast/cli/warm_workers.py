@@ -36,7 +36,7 @@ class WarmUpFailed(NearcastError):
 
 def number_of_processes(wanted: int | None) -> int:
     """The wanted number, or one per usable core; 1 on systems where processes cannot take turns at a kernel."""
-    from nearcast.arrays.compile_turns import can_take_turns
+    from nearcast.arrays.jit.turns import can_take_turns
 
     if not can_take_turns():
         return 1
@@ -129,9 +129,9 @@ def _interrupts_blocked() -> Iterator[None]:
 
 def _work(parts: Connection) -> None:
     """The loop of a worker process: compile each received part until the other end closes the pipe."""
-    from nearcast.arrays.compile_turns import take_turns
+    from nearcast.arrays.jit.mode import be_silent
 
-    take_turns()
+    be_silent()  # the process that started this one shows the progress
     while True:
         try:
             part = parts.recv()
@@ -144,9 +144,11 @@ def _work(parts: Connection) -> None:
 
 
 def _warm(part: str) -> float:
+    from nearcast.arrays.jit.mode import compile_now
     from nearcast.engine.warm_up import warm_part
     from nearcast.spark.batch.warm_up import PART, warm_up_pipeline
 
+    compile_now()
     start = time.perf_counter()
     if part == PART:
         warm_up_pipeline()

@@ -23,8 +23,8 @@ def warmup(
 ) -> None:
     """Compile every kernel into the cache on disk.
 
-    Run this before you start many processes: each of them would otherwise compile the same kernels. The variable
-    NUMBA_CACHE_DIR sets the folder of the cache.
+    Without it, small work is interpreted until a background process has compiled what it needs, and large work waits.
+    NEARCAST_COMPILE (now, background, never) sets this, and NUMBA_CACHE_DIR the folder of the cache.
 
     \b
     Example:
@@ -33,7 +33,7 @@ def warmup(
     """
     names = [name.strip() for name in methods.split(",")] if methods is not None else None
     start = time.perf_counter()
-    seconds = warm_kernels(names, as_json, processes)
+    seconds = warm_kernels(names, as_json, processes, pipeline=names is None)
     table = Table("part", "seconds")
     for name, taken in seconds.items():
         table.add_row(name, f"{taken:.1f}")
@@ -41,14 +41,20 @@ def warmup(
     show(seconds, as_json, table)
 
 
-def warm_kernels(names: list[str] | None, quiet: bool, processes: int | None = None) -> dict[str, float]:
-    """Compile the kernels of the named methods, or all, with a progress bar; return the seconds by part."""
-    from nearcast.arrays.kernel_cache import cache_folder, forget_old_states
+def warm_kernels(
+    names: list[str] | None, quiet: bool, processes: int | None = None, *, pipeline: bool = True
+) -> dict[str, float]:
+    """Compile the kernels of the named methods, or all, with a progress bar; return the seconds by part.
+
+    Args:
+        pipeline: also compile the kernels of the pipeline, where PySpark is installed.
+    """
+    from nearcast.arrays.jit.cache_folder import cache_folder, forget_old_states
     from nearcast.cli.warm_workers import longest_first, number_of_processes, warm_here, warm_in_processes
     from nearcast.engine.warm_up import parts_of
     from nearcast.spark.batch.warm_up import PART, is_installed
 
-    parts = list(dict.fromkeys(parts_of(names))) + ([PART] if names is None and is_installed() else [])
+    parts = list(dict.fromkeys(parts_of(names))) + ([PART] if pipeline and is_installed() else [])
     n = number_of_processes(processes)
     done = warm_here(parts) if n == 1 else warm_in_processes(longest_first(parts), n)
     seconds = dict.fromkeys(parts, 0.0)

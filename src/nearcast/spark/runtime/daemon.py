@@ -16,7 +16,9 @@ def main() -> None:
 
     import nearcast.engine.index
     import nearcast.spark.batch.match_task  # noqa: F401
+    from nearcast.arrays.jit.mode import compile_now
 
+    compile_now()  # a task has thousands of rows: no worker should interpret kernels, or start a process to compile
     freeze()  # forked workers then share these pages instead of copying them at the first collection
     pyspark.daemon.worker = frozen_after(pyspark.daemon.worker)
     pyspark.daemon.manager()

@@ -7,7 +7,7 @@ import numba
 import pytest
 
 from nearcast.arrays.jit import JIT_DISABLED, kernel
-from nearcast.arrays.kernel_cache import KEPT, VARIABLE, KernelLocator, cache_folder, forget_old_states, state_of
+from nearcast.arrays.jit.cache_folder import KEPT, VARIABLE, KernelLocator, cache_folder, forget_old_states, state_of
 
 FILES = {
     "__init__.py": "",
@@ -38,9 +38,9 @@ def states(root: Path) -> dict[str, str]:
 
 
 def _module() -> object:
-    import nearcast.arrays.kernel_cache
+    import nearcast.arrays.jit.cache_folder
 
-    return nearcast.arrays.kernel_cache
+    return nearcast.arrays.jit.cache_folder
 
 
 @pytest.mark.parametrize(

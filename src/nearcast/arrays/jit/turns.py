@@ -7,19 +7,12 @@ of a kernel while it waits for the lock of a kernel that it calls. No kernel is 
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from nearcast.arrays.jit import JIT_DISABLED, kernel
-from nearcast.arrays.kernel_cache import cache_folder
-
-_compiling = threading.RLock()
-"""Taken before any file lock: a thread with a file lock must never wait for a thread that has Numba's own lock."""
 _mine: set[Path] = set()
 """The lock files that this process has locked."""
 
@@ -29,35 +22,12 @@ def can_take_turns() -> bool:
     return find_spec("fcntl") is not None
 
 
-def take_turns() -> None:
-    """Lock each kernel while this process compiles it, against all processes that called this and share the cache."""
-    if JIT_DISABLED:
-        return
-    compiled: Any = type(kernel(_nothing))
-    alone = compiled.compile
-
-    @functools.wraps(alone)
-    def compile_in_turn(dispatcher: Any, signature: Any) -> Any:
-        with _compiling, _turn(dispatcher):
-            return alone(dispatcher, signature)
-
-    compiled.compile = compile_in_turn
-
-
-def _nothing() -> None:
-    """A function to make a kernel of, for the class of all kernels."""
-
-
 @contextmanager
-def _turn(dispatcher: Any) -> Iterator[None]:
-    """Lock one kernel. No lock is taken for functions of others, or if this process has it already."""
-    folder = dispatcher.stats.cache_path
-    if folder is None or Path(folder).parent != cache_folder():
-        yield
-        return
-    code = dispatcher.py_func.__code__
-    file = Path(folder) / f"{code.co_name}-{code.co_firstlineno}.turn"
-    if file in _mine:
+def turn(function: Callable[..., Any], folder: Path) -> Iterator[None]:
+    """Lock one kernel in a folder of the cache. No lock is taken if this process has it already."""
+    code = function.__code__
+    file = folder / f"{code.co_name}-{code.co_firstlineno}.turn"
+    if file in _mine or not can_take_turns():
         yield
         return
     with _locked(file):

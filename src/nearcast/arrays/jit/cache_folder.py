@@ -21,7 +21,7 @@ from typing import Any
 VARIABLE = "NUMBA_CACHE_DIR"
 SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # they change the compiled code
 KEPT = 4  # states of a module; older states are deleted
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _IMPORT = re.compile(r"^[ \t]*(?:from (nearcast[\w.]*) import (\([^)]*\)|.*)|import (nearcast[\w.]*))", re.MULTILINE)
 _DIGITS = 16
 
