@@ -76,7 +76,9 @@ def is_alive(pid: int) -> bool:
 
 def test_calls_are_interpreted_until_the_other_process_has_compiled_the_kernel(tmp_path: Path) -> None:
     assert output(tmp_path, WAIT) == "0 0"  # nothing was compiled here, and the inner kernel has no entry of its own
-    assert output(tmp_path, "assert kernels.outer(values) == 29; print(BACKGROUND._process)") == "None"  # from the cache
+    assert (
+        output(tmp_path, "assert kernels.outer(values) == 29; print(BACKGROUND._process)") == "None"
+    )  # from the cache
 
 
 def test_never_means_plain_python_and_no_other_process(tmp_path: Path) -> None:
@@ -96,7 +98,9 @@ def test_a_large_call_waits_for_the_compiler(tmp_path: Path) -> None:
 
 
 def test_an_inner_kernel_gets_its_entry_when_python_calls_it(tmp_path: Path) -> None:
-    code = "kernels.outer(values); assert kernels.double(values) == 26; print(compiled(), len(kernels.double.signatures))"
+    code = (
+        "kernels.outer(values); assert kernels.double(values) == 26; print(compiled(), len(kernels.double.signatures))"
+    )
     assert output(tmp_path, code, "now") == "3 1"
     assert output(tmp_path, code, "now") == "0 1"
 
@@ -150,7 +154,9 @@ def test_a_forked_process_starts_its_own(tmp_path: Path) -> None:
 def damage(file: Path, how: str) -> None:
     data = file.read_bytes()
     at = len(data) // 2
-    file.write_bytes({"cut": data[:at], "flipped": data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "empty": b""}[how])
+    file.write_bytes(
+        {"cut": data[:at], "flipped": data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], "empty": b""}[how]
+    )
 
 
 @pytest.mark.parametrize("how", ["cut", "flipped", "empty"])

@@ -48,7 +48,11 @@ def compiled_by(tmp_path: Path, *orders: list[str]) -> list[int]:
     for file in tmp_path.glob("*.here"):
         file.unlink()
     paths = os.pathsep.join([str(tmp_path), *sys.path])
-    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": paths, "NEARCAST_COMPILE": "now"}
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": paths,
+        "NEARCAST_COMPILE": "now",
+    }
     started = [
         subprocess.Popen(
             [sys.executable, "-c", USE, str(tmp_path), str(number), str(len(orders)), *types],

@@ -35,8 +35,8 @@ class KernelCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self.inner = False
-        file = self._cache_file
-        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, file._source_stamp)
+        stamp = self._impl.locator.get_source_stamp()
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """The compiled form, or None."""

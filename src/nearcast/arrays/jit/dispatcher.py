@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba.core import sigutils
+from numba.core import dispatcher, sigutils
+from numba.core import types as numba_types
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
-from numba.core.types import unliteral
 
 from nearcast.arrays.jit.background import BACKGROUND, State
 from nearcast.arrays.jit.cache_files import KernelCache
@@ -94,7 +93,7 @@ class Kernel(CPUDispatcher):
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """The type of a call in another kernel. Constant arguments do not get compiled forms of their own."""
-        return super().get_call_template([unliteral(arg) for arg in args], kws)
+        return super().get_call_template([numba_types.unliteral(arg) for arg in args], kws)
 
     @global_compiler_lock
     def compile(self, sig: Any) -> Any:
@@ -141,7 +140,7 @@ class Kernel(CPUDispatcher):
         self._inner.add(types)
 
 
-class _KernelCompiler(_FunctionCompiler):
+class _KernelCompiler(dispatcher._FunctionCompiler):
     inner = False
 
     def _customize_flags(self, flags: Any) -> Any:

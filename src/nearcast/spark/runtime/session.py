@@ -111,7 +111,7 @@ def _first_line(error: Exception) -> str:
 def package_as_zip() -> tuple[Path, str]:
     """(this package as a ZIP file, the name of the folder in which an executor unpacks it).
 
-    Compiled kernels are cached by the content of the sources, not by their paths (see arrays/kernel_cache.py), so a
+    Compiled kernels are cached by the content of the sources, not by their paths (see arrays/jit/cache_folder.py), so a
     later run on the same host finds them.
     """
     root = Path(nearcast.__file__).parent
