@@ -65,6 +65,24 @@ def _rank_rows(store, rows, by_term, count, starts, out):
 
 
 @kernel
+def distinct_keys(keys, chances, out_values, out_rows, out_chances):
+    """Write the distinct values of sorted keys and the running sums, from 0 on, of their rows and chances.
+
+    Return the number of distinct values.
+    """
+    n = 0
+    out_rows[0] = out_chances[0] = 0
+    for k in range(len(keys)):
+        if k == 0 or keys[k] != keys[k - 1]:
+            out_values[n] = keys[k]
+            n += 1
+            out_rows[n] = out_rows[n - 1]
+            out_chances[n] = out_chances[n - 1] + chances[keys[k]]
+        out_rows[n] += 1
+    return n
+
+
+@kernel
 def even_bounds(rows, chances, bounds):
     """Write where each cut starts, in terms: cuts with about equal shares of rows and chances, none empty.
 
