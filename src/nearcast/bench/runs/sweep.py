@@ -15,7 +15,7 @@ from nearcast.bench.runs.results import Result
 from nearcast.bench.runs.run_case import run_case, steps_of
 from nearcast.bench.toml_files import find_toml, require_known, shipped_names, table_of
 from nearcast.bench.workloads.corpus import Corpus
-from nearcast.bench.workloads.workload import Workload, workload_of
+from nearcast.bench.workloads.workload import PRESETS, Workload, workload_of
 from nearcast.errors import InvalidInput
 
 _FIELDS = ("about", "methods", "name", "run", "vary", "workload")
@@ -70,6 +70,8 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
     """The sweep that a file describes. Unknown entries and unusable values raise InvalidInput."""
     require_known(data, _FIELDS, "a sweep")
     workload, vary, run = (table_of(data, name) for name in ("workload", "vary", "run"))
+    if workload.get("base", "A") not in PRESETS:  # checked here too: a varied base replaces it
+        raise InvalidInput(f"no workload '{workload['base']}' to base on; there are {', '.join(PRESETS)}")
     if len(vary) > _MOST_VARIED:
         raise InvalidInput(f"a sweep varies at most {_MOST_VARIED} parameters; this one varies {', '.join(vary)}")
     for key, values in vary.items():
