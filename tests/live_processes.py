@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -40,9 +39,3 @@ def descendants(pid: int) -> list[Process]:
         found += children
         parents = {each.pid for each in children}
     return found
-
-
-def is_deaf_to_interrupts(pid: int) -> bool:
-    """Whether the process blocks or ignores Ctrl-C."""
-    lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return bool((int(lines["SigBlk"], 16) | int(lines["SigIgn"], 16)) & 1 << (signal.SIGINT - 1))

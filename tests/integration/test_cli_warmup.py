@@ -1,32 +1,44 @@
-"""`nearcast warmup` in several processes: what it tells, and how it ends when something goes wrong."""
+"""`nearcast warmup`: what it reports, and how it ends when something goes wrong."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from live_processes import descendants, is_deaf_to_interrupts, processes
-from nearcast.arrays.jit import turns as compile_turns
+from live_processes import descendants, processes
+from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.arrays.jit.background import Request
+from nearcast.cli import warm_workers
 from nearcast.cli.main import INTERRUPTED, app
-from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, longest_first, number_of_processes, warm_in_processes
+from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, compile_parts, longest_first, number_of_processes
 from nearcast.engine.warm_up import COMMON, parts_of
 from nearcast.spark.batch.warm_up import PART
 
+RADIX = "nearcast.arrays.radix"
+
 
 def workers() -> list[int]:
-    return [process.pid for process in multiprocessing.active_children() if process.pid is not None]
+    return [each.pid for each in descendants(os.getpid()) if "background import work" in each.command]
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """The requests of each part, instead of those that the part would make."""
+    chosen: list[Request] = []
+    monkeypatch.setattr(warm_workers, "requests_of", lambda part, n_rows: list(chosen))
+    return chosen
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_it_tells_the_seconds_of_each_part(count: str) -> None:
+def test_it_reports_the_seconds_of_each_part(count: str) -> None:
     asked = ["warmup", "--methods", "keyword-first, brute, brute", "--processes", count, "--json"]
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == 0, done.output
@@ -35,43 +47,51 @@ def test_it_tells_the_seconds_of_each_part(count: str) -> None:
     assert not workers()
 
 
-def test_more_processes_than_parts_are_not_started() -> None:
-    parts = warm_in_processes(["brute"], 50)
-    name, seconds = next(parts)
-    assert name == "brute" and seconds > 0 and len(workers()) == 1
-    assert list(parts) == [] and not workers()
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_nothing_is_compiled_twice(requests: list[Request]) -> None:
+    import numba
 
-
-def test_a_part_that_fails_ends_all_and_is_named() -> None:
-    with pytest.raises(WarmUpFailed, match="^compiling no such failed: UnknownMethod: no method 'no such'"):
-        list(warm_in_processes(["no such", "brute", "keyword-first"], 2))
+    requests += [Request(RADIX, "sort_each", (numba.int64,))] * 3
+    with pytest.raises(WarmUpFailed, match=f"^compiling {RADIX}.sort_each failed: TypingError"):
+        list(compile_parts(["one", "two"], 2))
     assert not workers()
 
 
-def test_a_process_that_dies_is_an_error_and_not_a_wait() -> None:
-    parts = warm_in_processes(["brute", "keyword-first"], 1)
-    next(parts)
-    (worker,) = workers()
+def test_a_kernel_that_does_not_exist_ends_all_and_is_named(requests: list[Request]) -> None:
+    requests.append(Request(RADIX, "no_such", ()))
+    with pytest.raises(WarmUpFailed, match=f"^compiling {RADIX}.no_such failed: AttributeError: module '{RADIX}' has"):
+        list(compile_parts(["one"], 50))
+    assert not workers()
+
+
+def test_a_process_that_dies_is_an_error_and_not_a_wait(requests: list[Request]) -> None:
+    requests.append(Request("time", "sleep", (100,)))
+    steps = compile_parts(["one"], 3)
+    assert next(steps).known == 1
+    (worker,) = workers()  # no more processes than kernels
     os.kill(worker, signal.SIGKILL)
-    with pytest.raises(WarmUpFailed, match="^compiling keyword-first failed: its process ended with code -9$"):
-        next(parts)
+    with pytest.raises(WarmUpFailed, match="^compiling time.sleep failed: the compiling process ended with code -9$"):
+        next(steps)
     assert not workers()
 
 
-def test_whoever_leaves_early_ends_the_processes() -> None:
-    parts = warm_in_processes(["brute", "keyword-first"], 2)
-    next(parts)
-    parts.close()
+def test_whoever_leaves_early_ends_the_processes(requests: list[Request]) -> None:
+    requests += [Request("time", "sleep", (number,)) for number in range(5)]
+    steps = compile_parts(["one"], 2)
+    next(steps)
+    assert len(workers()) == 2
+    steps.close()
     assert not workers()
 
 
-def test_interrupting_ends_the_processes_without_a_traceback() -> None:
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_interrupting_ends_the_processes_without_a_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from nearcast.cli.main import main; main()", "warmup", "--processes", "2"]
-    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    while len(found := {each.pid for each in descendants(started.pid)}) < 3:  # two, and one of Python's own
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+    while len(found := {each.pid for each in descendants(started.pid)}) < 2:
         assert started.poll() is None
         time.sleep(0.05)
-    assert all(map(is_deaf_to_interrupts, found))  # from their first instruction on, so also while they import
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does
     _, errors = started.communicate(timeout=60)
     assert (started.returncode, errors) == (INTERRUPTED, "interrupted\n")
@@ -85,12 +105,12 @@ def test_a_number_of_processes_below_one_is_refused() -> None:
 
 
 def test_where_processes_cannot_take_turns_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_turns, "can_take_turns", lambda: False)
+    monkeypatch.setattr(warm_workers, "can_take_turns", lambda: False)
     assert number_of_processes(None) == number_of_processes(3) == 1
 
 
-def test_long_parts_come_first_and_auto_which_tries_the_others_last() -> None:
+def test_the_part_that_others_need_comes_first_then_the_long_parts() -> None:
     parts = [*parts_of(), PART]
     ordered = longest_first(parts)
-    assert sorted(ordered) == sorted(parts) and ordered[-1] == "auto"
+    assert sorted(ordered) == sorted(parts)
     assert set(LONGEST) <= set(parts) and tuple(ordered[: len(LONGEST)]) == LONGEST

@@ -50,18 +50,18 @@ def warm_kernels(
         pipeline: also compile the kernels of the pipeline, where PySpark is installed.
     """
     from nearcast.arrays.jit.cache_folder import cache_folder, forget_old_states
-    from nearcast.cli.warm_workers import longest_first, number_of_processes, warm_here, warm_in_processes
+    from nearcast.arrays.jit.mode import compile_now
+    from nearcast.cli.warm_workers import compile_parts, longest_first, number_of_processes
     from nearcast.engine.warm_up import parts_of
     from nearcast.spark.batch.warm_up import PART, is_installed
 
     parts = list(dict.fromkeys(parts_of(names))) + ([PART] if pipeline and is_installed() else [])
-    n = number_of_processes(processes)
-    done = warm_here(parts) if n == 1 else warm_in_processes(longest_first(parts), n)
     seconds = dict.fromkeys(parts, 0.0)
     with progress(quiet) as display:
-        task = display.add_task("compiling (only the first time)", total=len(parts))
-        for part, taken in done:
-            seconds[part] = taken
-            display.advance(task)
+        task = display.add_task("compiling (only the first time)", total=None)
+        for step in compile_parts(longest_first(parts), number_of_processes(processes)):
+            seconds[step.part] += step.seconds
+            display.update(task, completed=step.done, total=step.known)
     forget_old_states(cache_folder())
+    compile_now()  # what is still missing, this process waits for
     return seconds

@@ -1,7 +1,6 @@
-"""Compiles every kernel, with the argument types of real work.
+"""Calls every kernel, with the argument types of real work, so that it is compiled or loaded.
 
-Kernels compile on their first call, 1 to 5 s each, and are cached on disk. Processes that start together would each
-compile the same kernels, so servers, Spark and test runs warm up once before they start processes.
+The calls cover text, places and every method: build, insert, match, rank, save, open and remove.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
 from nearcast.engine.index import Index, build_index, open_index
@@ -25,9 +23,10 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
 COMMON = "text and places"
-# Past the 1,024 rows from which removals compact the store; plain Python, with nothing to compile, need not go there.
-N_ROWS = 60 if JIT_DISABLED else 1500
-N_MESSAGES = 10 if JIT_DISABLED else 200
+FEW = 300
+"""Rows with which nearly all kernels are called; also interpreted, a method takes at most 1 s."""
+MANY = 1500
+"""Rows with which all are called: past the 1,024 from which stores and arenas of lists are compacted."""
 TRIANGLE = '{"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [0, 9], [0, 0]]]}'
 UNIT = (0.0, 0.0, 1.0, 1.0)
 
@@ -38,24 +37,24 @@ def parts_of(names: Sequence[str] | None = None) -> list[str]:
     return [COMMON, *(find_method("match", name).name for name in (names or known))]
 
 
-def warm_up(names: Sequence[str] | None = None) -> Iterator[tuple[str, float]]:
-    """Compile part by part. Yields each part and its seconds."""
+def warm_up(names: Sequence[str] | None = None, n_rows: int = MANY) -> Iterator[tuple[str, float]]:
+    """Call the kernels part by part. Yields each part and its seconds."""
     for part in parts_of(names):
         start = time.perf_counter()
-        warm_part(part)
+        warm_part(part, n_rows)
         yield part, time.perf_counter() - start
 
 
-def warm_part(part: str) -> None:
-    """Compile one of `parts_of`."""
+def warm_part(part: str, n_rows: int) -> None:
+    """Call the kernels of one of `parts_of`, with about so many rows."""
     if part == COMMON:
         _warm_text()
         _warm_engine()
         return
-    _warm_method(part, None)
-    _warm_method(part, UNIT)
+    _warm_method(part, None, n_rows)
+    _warm_method(part, UNIT, n_rows)
     if "rank" in kinds_of(part):
-        _warm_rank(part)
+        _warm_rank(part, n_rows)
 
 
 def _warm_text() -> None:
@@ -89,12 +88,12 @@ def _warm_engine() -> None:
         engine.unsubscribe(near)
 
 
-def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> None:
+def _warm_method(name: str, space: tuple[float, float, float, float] | None, n_rows: int) -> None:
     rng = np.random.default_rng(1)
-    points, ranges = _messages(rng, 0.0), _messages(rng, 0.3)
-    index = build_index(_boxes(rng, 0, N_ROWS // 5), name, space=space)
-    index.insert(_boxes(rng, 0, N_ROWS))  # replaces, and grows enough for a rebuild
-    index.insert(_boxes(rng, N_ROWS, 50))
+    points, ranges = _messages(rng, n_rows // 8, 0.0), _messages(rng, n_rows // 8, 0.3)
+    index = build_index(_boxes(rng, 0, n_rows // 5), name, space=space)
+    index.insert(_boxes(rng, 0, n_rows))  # replaces, and grows enough for a rebuild
+    index.insert(_boxes(rng, n_rows, 50))
     index.insert(_expressions(space is not None))
     for messages in (points, ranges):
         index.match(messages)
@@ -103,16 +102,16 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None) -> 
     plain.match_one(["w0", "w1"], 0.5, 0.5)  # plain rows take a shorter path
     plain.insert([row | {"id": 3}])
     plain.match_one(["w0", "w1"], 0.5, 0.5)  # and another while some rows are new
-    _warm_service(index, points, ranges, _boxes(rng, N_ROWS, 100))
+    _warm_service(index, points, ranges, _boxes(rng, n_rows, 100))
 
 
-def _warm_rank(name: str) -> None:
+def _warm_rank(name: str, n_rows: int) -> None:
     rng = np.random.default_rng(2)
-    points, ranges = _messages(rng, 0.0), _messages(rng, 0.3)
+    points, ranges = _messages(rng, n_rows // 8, 0.0), _messages(rng, n_rows // 8, 0.3)
     index = build_index(_boxes(rng, 0, 20), name, space=UNIT)
-    for first, n in ((0, N_ROWS // 5), (0, N_ROWS), (N_ROWS, 50)):
+    for first, n in ((0, n_rows // 5), (0, n_rows), (n_rows, 50)):
         index.insert(_ranked(rng, first, n))
-    _warm_service(index, points, ranges, _ranked(rng, N_ROWS, 100))
+    _warm_service(index, points, ranges, _ranked(rng, n_rows, 100))
 
 
 def _warm_service(index: Index, points: dict[str, Any], ranges: dict[str, Any], more: dict[str, Any]) -> None:
@@ -126,7 +125,7 @@ def _warm_service(index: Index, points: dict[str, Any], ranges: dict[str, Any], 
         opened.insert(more)
         opened.match(points)
         opened.remove(np.arange(10))
-    index.remove(np.arange(N_ROWS * 7 // 8))
+    index.remove(np.arange(len(index) * 7 // 8))
     index.match(ranges)
 
 
@@ -160,8 +159,7 @@ def _expressions(planar: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _messages(rng: np.random.Generator, size: float) -> dict[str, Any]:
-    n = N_MESSAGES
+def _messages(rng: np.random.Generator, n: int, size: float) -> dict[str, Any]:
     low = rng.random((n, 2)) * (1 - size)
     high = low + rng.random((n, 2)) * size
     return {

@@ -138,7 +138,7 @@ def test_interrupting_ends_both_without_a_second_traceback(tmp_path: Path) -> No
 
 
 def test_a_process_that_dies_leaves_the_kernels_to_this_one(tmp_path: Path) -> None:
-    code = "kernels.outer(values); BACKGROUND._process.kill(); " + WAIT
+    code = "kernels.outer(values); BACKGROUND._process._process.kill(); " + WAIT
     assert output(tmp_path, code) == "2 1"
 
 
@@ -146,7 +146,7 @@ def test_a_forked_process_starts_its_own(tmp_path: Path) -> None:
     code = (
         "kernels.outer(values); first = BACKGROUND._process.pid; child = os.fork()\n"
         "if child == 0:\n    kernels.outer(values); os._exit(BACKGROUND._process.pid == first)\n"
-        "print(os.waitpid(child, 0)[1], BACKGROUND._process.poll())"
+        "print(os.waitpid(child, 0)[1], BACKGROUND._process._process.poll())"
     )
     assert output(tmp_path, code) == "0 None"
 

@@ -42,11 +42,21 @@ def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
         _thread.interprets = True
         try:
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                return function(*args)
+                return _as_compiled(function(*args))
         finally:
             _thread.interprets = False
 
     return run
+
+
+def _as_compiled(result: Any) -> Any:
+    """Numbers as compiled code returns them: Python's, not NumPy's."""
+    if isinstance(result, np.generic):
+        return result.item()
+    if isinstance(result, tuple):
+        parts = map(_as_compiled, result)
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    return result
 
 
 def _is_interpreting() -> bool:
@@ -81,7 +91,7 @@ class Kernel(CPUDispatcher):
             return super()._compile_for_args(*args, **kws)
 
     def _is_better_interpreted(self, args: tuple[Any, ...]) -> bool:
-        mode = compile_mode()
+        mode = compile_mode() if BACKGROUND.collected is None else Mode.BACKGROUND
         if mode is Mode.NOW:
             return False
         types = tuple(self.typeof_pyval(arg) for arg in args)
@@ -89,7 +99,10 @@ class Kernel(CPUDispatcher):
             if self._load(types, inner=False):
                 return False
             self._absent.add(types)
-        return mode is Mode.NEVER or (size(args) <= LARGE and BACKGROUND.state(self, types) is State.WAITING)
+        if mode is Mode.NEVER:
+            return True
+        is_small = size(args) <= LARGE or BACKGROUND.collected is not None
+        return is_small and BACKGROUND.state(self, types) is State.WAITING
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """The type of a call in another kernel. Constant arguments do not get compiled forms of their own."""

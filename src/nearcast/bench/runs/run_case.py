@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.jit.mode import compile_now
 from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.case import (
     Case,
@@ -44,6 +45,7 @@ def run_case(
     on_step: OnStep | None = None,
 ) -> Record:
     """The raw measurements of one workload. Raises Disagreement if two methods find different pairs."""
+    compile_now()  # nothing that is measured may be interpreted
     on_step = on_step or (lambda step: None)
     case = Case(workload, corpus or SyntheticCorpus(workload), settings or Settings(), on_step)
     chosen, left_out = _choose(methods, workload, case.settings)

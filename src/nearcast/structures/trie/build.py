@@ -27,6 +27,7 @@ class RowSets(NamedTuple):
 
 def empty_trie(n_nodes: int, n_rows: int, n_numbered: int, gap: int) -> TrieArrays:
     """A trie that is only a root, with room for so many nodes, rows in lists, and row numbers of the store."""
+    n_nodes = max(2, n_nodes)  # NumPy takes the halves of a single record for contiguous, which is another type
     trie = TrieArrays(
         **views_of(np.zeros((n_nodes, 8), np.int32)),
         ranges=np.zeros((n_nodes, 2), np.int64),
@@ -52,12 +53,12 @@ def built_trie(sets: RowSets, n_numbered: int, gap: int) -> TrieArrays:
     parents, ranks, leaves = _number_nodes(sets)
     n = len(ranks)
     trie = empty_trie(n, len(sets.rows), n_numbered, gap)
-    trie.ranks[:], trie.parents[:] = ranks, parents
+    trie.ranks[:n], trie.parents[:n] = ranks, parents
     trie.children[: n - 1, 0], trie.children[: n - 1, 1] = ranks[1:], np.arange(1, n)
     trie.head[:4] = n, 0, n - 1, len(sets.rows)
-    trie.rooms[:, 0], trie.rooms[:, 1] = np.bincount(parents[1:], minlength=n), np.bincount(leaves, minlength=n)
-    trie.spans[:, layout.FIRST_CHILD] = np.searchsorted(parents[1:], np.arange(n))
-    trie.spans[:, layout.N_CHILDREN], trie.below[:] = trie.rooms[:, 0], trie.rooms[:, 1]
+    trie.rooms[:n, 0], trie.rooms[:n, 1] = np.bincount(parents[1:], minlength=n), np.bincount(leaves, minlength=n)
+    trie.spans[:n, layout.FIRST_CHILD] = np.searchsorted(parents[1:], np.arange(n))
+    trie.spans[:n, layout.N_CHILDREN], trie.below[:n] = trie.rooms[:n, 0], trie.rooms[:n, 1]
     add_to_parents(trie.below, parents, n)
     _lay_out(trie)
     _fill(trie, leaves, sets)
@@ -94,7 +95,7 @@ def _lay_out(trie):
     spans, rooms, below, parents = trie.spans, trie.rooms, trie.below, trie.parents
     ends = np.zeros(len(parents), np.int32)  # of the rows laid out so far at or below each node
     ends[layout.ROOT] = rooms[layout.ROOT, 1]
-    for node in range(1, len(parents)):
+    for node in range(1, trie.head[layout.USED]):
         parent = parents[node]
         spans[node, layout.FIRST_ROW] = ends[parent]
         ends[node] = ends[parent] + rooms[node, 1]
@@ -120,7 +121,7 @@ def _set_boxes_and_ranges(trie):
     spans, boxes, parents = trie.spans, trie.boxes, trie.parents
     for node in range(len(parents)):
         boxes[node, :2], boxes[node, 2:] = np.inf, -np.inf
-    for node in range(len(parents) - 1, -1, -1):
+    for node in range(trie.head[layout.USED] - 1, -1, -1):
         for place in range(spans[node, layout.FIRST_ROW], spans[node, layout.FIRST_ROW] + spans[node, layout.N_ROWS]):
             widen(boxes[node], trie.row_boxes[place])
         set_range(trie, node)
