@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -57,16 +57,15 @@ def compile_parts(parts: Sequence[str], processes: int) -> Iterator[Step]:
     """Compile the kernels of all parts. The processes end with the iteration."""
     pool = _Pool(processes)
     try:
-        for n_rows in (FEW,) if JIT_DISABLED else (FEW, MANY):  # most kernels are compiled before the second round
-            for part in parts:
-                start = time.perf_counter()
-                pool.add(part, requests_of(part, n_rows))
-                yield Step(part, time.perf_counter() - start, pool.done, len(pool.requests))
-                yield from pool.finished(wait=0.0)
-            while pool.is_behind:
+        for part in parts:
+            yield pool.add(part, FEW)
+            yield from pool.finished(wait=0.0)
+        again = deque(() if JIT_DISABLED else parts)  # with many rows, once the kernels for few rows are compiled
+        while again or pool.is_busy:
+            if again and not pool.unfinished[again[0]]:
+                yield pool.add(again.popleft(), MANY)
+            else:
                 yield from pool.finished(wait=None)
-        while pool.is_busy:
-            yield from pool.finished(wait=None)
     finally:
         pool.end()
 
@@ -89,24 +88,23 @@ class _Pool:
     def __init__(self, processes: int) -> None:
         self.requests: dict[Request, str] = {}  # the part of each
         self.done = 0
+        self.unfinished: Counter[str] = Counter()  # requests by part
         self._most = processes
         self._waiting: deque[Request] = deque()
         self._idle: list[CompilingProcess] = []
         self._busy: dict[CompilingProcess, Request] = {}
 
-    def add(self, part: str, requests: Sequence[Request]) -> None:
-        """Take new requests, and start as many processes as are of use."""
-        new = [request for request in dict.fromkeys(requests) if request not in self.requests]
+    def add(self, part: str, n_rows: int) -> Step:
+        """Interpret a part, take its requests, and start as many processes as are of use."""
+        start = time.perf_counter()
+        new = [request for request in dict.fromkeys(requests_of(part, n_rows)) if request not in self.requests]
         self.requests |= dict.fromkeys(new, part)
+        self.unfinished[part] += len(new)
         self._waiting += new
         while len(self._idle) < len(self._waiting) and len(self._idle) + len(self._busy) < self._most:
             self._idle.append(CompilingProcess())
         self._give()
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether there are kernels that no process has begun with."""
-        return bool(self._waiting)
+        return Step(part, time.perf_counter() - start, self.done, len(self.requests))
 
     @property
     def is_busy(self) -> bool:
@@ -127,7 +125,8 @@ class _Pool:
             self._idle.append(process)
             self._give()
             self.done += 1
-            yield Step(self.requests[request], seconds, self.done, len(self.requests))
+            self.unfinished[part := self.requests[request]] -= 1
+            yield Step(part, seconds, self.done, len(self.requests))
 
     def end(self) -> None:
         for process in (*self._busy, *self._idle):

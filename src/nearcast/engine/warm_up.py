@@ -23,7 +23,7 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
 COMMON = "text and places"
-FEW = 300
+FEW = 150
 """Rows with which nearly all kernels are called; also interpreted, a method takes at most 1 s."""
 MANY = 1500
 """Rows with which all are called: past the 1,024 from which stores and arenas of lists are compacted."""
@@ -92,6 +92,7 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None, n_r
     rng = np.random.default_rng(1)
     points, ranges = _messages(rng, n_rows // 8, 0.0), _messages(rng, n_rows // 8, 0.3)
     index = build_index(_boxes(rng, 0, n_rows // 5), name, space=space)
+    index.insert(_boxes(rng, 0, n_rows * 3 // 4))  # replaces, and makes trees grow a level
     index.insert(_boxes(rng, 0, n_rows))  # replaces, and grows enough for a rebuild
     index.insert(_boxes(rng, n_rows, 50))
     index.insert(_expressions(space is not None))

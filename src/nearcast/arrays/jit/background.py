@@ -119,6 +119,7 @@ class BackgroundCompiler:
         self._states: list[State] = []
         self._numbers: dict[Any, int] = {}
         self.collected: list[Request] | None = None
+        self.round = 0  # kernels look into the cache once in each round
 
     def state(self, kernel: Any, types: tuple[Any, ...]) -> State:
         """The state of a kernel for argument types; the first call requests it."""
@@ -179,7 +180,8 @@ class BackgroundCompiler:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all requests."""
+        """Forget all requests. What they asked for may be in the cache now."""
+        self.round += 1
         self._lock = threading.Lock()
         self._states, self._numbers, self.collected = [], {}, None
 

@@ -81,7 +81,7 @@ class Kernel(CPUDispatcher):
         self._cache = KernelCache(py_func)
         self.plain = interpreted(py_func)
         self._inner: set[Any] = set()  # argument types of the overloads in the inner form
-        self._absent: set[Any] = set()  # argument types that were not in the cache
+        self._absent: set[Any] = set()  # argument types that were not in the cache, each with the round
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """What Numba calls next, for a call without compiled code in this process."""
@@ -95,10 +95,10 @@ class Kernel(CPUDispatcher):
         if mode is Mode.NOW:
             return False
         types = tuple(self.typeof_pyval(arg) for arg in args)
-        if types not in self._absent:
+        if (BACKGROUND.round, types) not in self._absent:
             if self._load(types, inner=False):
                 return False
-            self._absent.add(types)
+            self._absent.add((BACKGROUND.round, types))
         if mode is Mode.NEVER:
             return True
         is_small = size(args) <= LARGE or BACKGROUND.collected is not None
