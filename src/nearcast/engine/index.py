@@ -123,9 +123,10 @@ class Index:
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
         terms = self.vocabulary.terms(tokens)
-        if len(self._sets) == 1:
-            return self.matcher.match_one(terms, x, y)
-        return np.sort(np.concatenate([each.match_one(terms, x, y) for each in self._sets.values()]))
+        sets = self._sets
+        if len(sets) == 1:
+            return sets["match"].match_one(terms, x, y)
+        return np.sort(np.concatenate([each.match_one(terms, x, y) for each in sets.values()]))
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""

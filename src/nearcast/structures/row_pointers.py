@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import JIT_DISABLED, kernel
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.pointers import unsafe_boxes, unsafe_int32, unsafe_int64, unsafe_uint8, unsafe_uint16
 from nearcast.matching.store import RowArrays, RowStore
 
 OWNERS = len(RowArrays._fields)
@@ -17,22 +18,20 @@ def store_arrays(store: RowStore) -> tuple[np.ndarray, ...]:
     return *store.arrays, store.owner_ids
 
 
-if not JIT_DISABLED:
-    from nearcast.arrays.pointers import unsafe_boxes, unsafe_int32, unsafe_int64, unsafe_uint8, unsafe_uint16
+@kernel
+def unsafe_rows(pointers):
+    """The arrays of the row store."""
+    return RowArrays(
+        unsafe_boxes(pointers, 0),
+        unsafe_int64(pointers, 1),
+        unsafe_uint16(pointers, 2),
+        unsafe_uint16(pointers, 3),
+        unsafe_uint8(pointers, 4),
+        unsafe_int32(pointers, 5),
+    )
 
-    @kernel
-    def unsafe_rows(pointers):
-        """The arrays of the row store."""
-        return RowArrays(
-            unsafe_boxes(pointers, 0),
-            unsafe_int64(pointers, 1),
-            unsafe_uint16(pointers, 2),
-            unsafe_uint16(pointers, 3),
-            unsafe_uint8(pointers, 4),
-            unsafe_int32(pointers, 5),
-        )
 
-    @kernel
-    def unsafe_owners(pointers):
-        """int64[rows]: the subscription id of each row."""
-        return unsafe_int64(pointers, OWNERS)
+@kernel
+def unsafe_owners(pointers):
+    """int64[rows]: the subscription id of each row."""
+    return unsafe_int64(pointers, OWNERS)

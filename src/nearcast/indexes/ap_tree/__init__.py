@@ -22,7 +22,6 @@ import math
 
 import numpy as np
 
-from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.geo.space import Space
 from nearcast.indexes.ap_tree.division import Settings
 from nearcast.indexes.ap_tree.layout import K_NODE, LEAF, S_NODE
@@ -78,8 +77,6 @@ class ApTree(SampledMethod):
             return run_kernel(match_tree, messages, view, arrays, ranks.by_term, messages, scratch)
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # plain Python cannot read memory by address
-            return super().match_point(terms, x, y)
         return self._point_matcher.match(self.structure, self.store, terms, x, y)
 
     @property

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
@@ -164,8 +163,6 @@ class Pyramid(Method):
         return Hits(rows, starts), Work(nodes, seen, len(rows))
 
     def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        if JIT_DISABLED:  # plain Python cannot read memory by address
-            return super().match_point(terms, x, y)
         return self._point_matcher.match(self._runs, self._young, self.store, terms, x, y)
 
     @property

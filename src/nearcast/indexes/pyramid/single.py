@@ -8,15 +8,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import JIT_DISABLED, kernel
-from nearcast.arrays.pointers import pointers_to
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.pointers import (
+    pointers_to,
+    unsafe_boxes,
+    unsafe_floats,
+    unsafe_int32,
+    unsafe_int64,
+    unsafe_small_boxes,
+    unsafe_uint8,
+    unsafe_uint32,
+    unsafe_word_pairs,
+    unsafe_words,
+)
 from nearcast.indexes.pyramid.run import RunArrays
 from nearcast.indexes.pyramid.search import Scratch, match_points, match_run, new_scratch
 from nearcast.matching.store import RowArrays, RowStore
 from nearcast.model import MessageBatch
 from nearcast.structures.keyword_lists import KeywordLists, match_lists
 from nearcast.structures.postings import PostingArrays
-from nearcast.structures.row_pointers import FIRST_OWN, store_arrays
+from nearcast.structures.row_pointers import FIRST_OWN, store_arrays, unsafe_owners, unsafe_rows
 
 # Positions after the store's arrays: the marks of both parts, the arrays of the young part, the arrays that
 # `_match_short` works with (a Scratch, the message, and its results), and the arrays of each run.
@@ -26,104 +37,96 @@ _LISTS, _PLACES, _COUNTS, _NUMBERS, _BOX, _PICKS, _UNVERIFIED, _ROWS, _IDS, _RUN
 _RUN_SIZE = len(RunArrays._fields)
 _MOST_TERMS, _MOST_ENTRIES = 64, 2048  # of a message that `_match_short` takes
 
-if not JIT_DISABLED:
-    from nearcast.arrays.pointers import (
-        unsafe_boxes,
-        unsafe_floats,
-        unsafe_int32,
-        unsafe_int64,
-        unsafe_small_boxes,
-        unsafe_uint8,
-        unsafe_uint32,
-        unsafe_word_pairs,
-        unsafe_words,
-    )
-    from nearcast.structures.row_pointers import unsafe_owners, unsafe_rows
 
-    @kernel
-    def _match_any(pointers, terms, x, y, room):
-        """The owners of all rows that match one point message, unordered; lists read; entries compared."""
-        starts = np.array((0, len(terms)))
-        message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
-        store, owners, young = unsafe_rows(pointers), unsafe_owners(pointers), _unsafe_young(pointers)
-        bounds = np.zeros(2, np.int64)
-        ids, nodes, seen = np.empty(0, np.int64), 0, 0
-        for first in range(_RUNS, len(pointers), _RUN_SIZE):
-            marks = unsafe_words(pointers, _BIT_MARKS)
-            rows, run_nodes, run_seen = match_run(_unsafe_run(pointers, first), store, message, marks, bounds, room)
-            ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
-        if len(young.counts):
-            marks = unsafe_uint8(pointers, _BYTE_MARKS)
-            rows, run_nodes, run_seen = match_lists(young, store, message, marks, bounds)
-            ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
-        return ids, nodes, seen
+@kernel
+def _match_any(pointers, terms, x, y, room):
+    """The owners of all rows that match one point message, unordered; lists read; entries compared."""
+    starts = np.array((0, len(terms)))
+    message = MessageBatch(starts, terms, starts, np.array(((x, y, x, y),)), starts)  # ids and times are not read
+    store, owners, young = unsafe_rows(pointers), unsafe_owners(pointers), _unsafe_young(pointers)
+    bounds = np.zeros(2, np.int64)
+    ids, nodes, seen = np.empty(0, np.int64), 0, 0
+    for first in range(_RUNS, len(pointers), _RUN_SIZE):
+        marks = unsafe_words(pointers, _BIT_MARKS)
+        rows, run_nodes, run_seen = match_run(_unsafe_run(pointers, first), store, message, marks, bounds, room)
+        ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
+    if len(young.counts):
+        marks = unsafe_uint8(pointers, _BYTE_MARKS)
+        rows, run_nodes, run_seen = match_lists(young, store, message, marks, bounds)
+        ids, nodes, seen = _with_owners(ids, owners, rows), nodes + run_nodes, seen + run_seen
+    return ids, nodes, seen
 
-    @kernel
-    def _match_short(pointers, terms, x, y):
-        """The same without allocating, where there is no young part: the ids are written to the array _IDS. Return how
-        many there are, or -1 if the message or its result is too long; lists read; entries compared.
-        """
-        if len(terms) > _MOST_TERMS:
+
+@kernel
+def _match_short(pointers, terms, x, y):
+    """The same without allocating, where there is no young part: the ids are written to the array _IDS. Return how
+    many there are, or -1 if the message or its result is too long; lists read; entries compared.
+    """
+    if len(terms) > _MOST_TERMS:
+        return -1, 0, 0
+    store, owners, scratch = unsafe_rows(pointers), unsafe_owners(pointers), _unsafe_scratch(pointers)
+    rows, ids = unsafe_int32(pointers, _ROWS), unsafe_int64(pointers, _IDS)
+    numbers, box = unsafe_int64(pointers, _NUMBERS), unsafe_boxes(pointers, _BOX)
+    term_starts, starts = numbers[:2], numbers[2:4]
+    box[0, 0], box[0, 1], box[0, 2], box[0, 3] = x, y, x, y
+    term_starts[1], scratch.work[0], scratch.work[1] = len(terms), 0, 0
+    message, n = MessageBatch(starts, terms, term_starts, box, starts), 0  # ids and times are not read
+    for first in range(_RUNS, len(pointers), _RUN_SIZE):
+        done = match_points(_unsafe_run(pointers, first), store, message, -4, scratch, starts, rows)
+        if done < 1 or n + starts[1] > len(ids):
             return -1, 0, 0
-        store, owners, scratch = unsafe_rows(pointers), unsafe_owners(pointers), _unsafe_scratch(pointers)
-        rows, ids = unsafe_int32(pointers, _ROWS), unsafe_int64(pointers, _IDS)
-        numbers, box = unsafe_int64(pointers, _NUMBERS), unsafe_boxes(pointers, _BOX)
-        term_starts, starts = numbers[:2], numbers[2:4]
-        box[0, 0], box[0, 1], box[0, 2], box[0, 3] = x, y, x, y
-        term_starts[1], scratch.work[0], scratch.work[1] = len(terms), 0, 0
-        message, n = MessageBatch(starts, terms, term_starts, box, starts), 0  # ids and times are not read
-        for first in range(_RUNS, len(pointers), _RUN_SIZE):
-            done = match_points(_unsafe_run(pointers, first), store, message, -4, scratch, starts, rows)
-            if done < 1 or n + starts[1] > len(ids):
-                return -1, 0, 0
-            for k in range(starts[1]):
-                ids[n + k] = owners[rows[k]]
-            n += starts[1]
-        return n, scratch.work[0], scratch.work[1]
+        for k in range(starts[1]):
+            ids[n + k] = owners[rows[k]]
+        n += starts[1]
+    return n, scratch.work[0], scratch.work[1]
 
-    @kernel
-    def _unsafe_scratch(pointers):
-        return Scratch(
-            unsafe_int64(pointers, _LISTS).reshape((4, -1, 3)),
-            unsafe_int64(pointers, _PLACES).reshape((4, -1)),
-            unsafe_int64(pointers, _COUNTS).reshape((4, -1)),
-            unsafe_int64(pointers, _NUMBERS)[4:],
-            unsafe_words(pointers, _BIT_MARKS),
-            unsafe_uint32(pointers, _PICKS),
-            unsafe_words(pointers, _UNVERIFIED),
-        )
 
-    @kernel
-    def _unsafe_young(pointers):
-        return PostingArrays(
-            unsafe_int64(pointers, _YOUNG),
-            unsafe_int32(pointers, _YOUNG + 1),
-            unsafe_int32(pointers, _YOUNG + 2),
-            unsafe_int32(pointers, _YOUNG + 3),
-            unsafe_int32(pointers, _YOUNG + 4),
-            unsafe_small_boxes(pointers, _YOUNG + 5),
-            unsafe_int32(pointers, _YOUNG + 6),
-            unsafe_int32(pointers, _YOUNG + 7),
-        )
+@kernel
+def _unsafe_scratch(pointers):
+    return Scratch(
+        unsafe_int64(pointers, _LISTS).reshape((4, -1, 3)),
+        unsafe_int64(pointers, _PLACES).reshape((4, -1)),
+        unsafe_int64(pointers, _COUNTS).reshape((4, -1)),
+        unsafe_int64(pointers, _NUMBERS)[4:],
+        unsafe_words(pointers, _BIT_MARKS),
+        unsafe_uint32(pointers, _PICKS),
+        unsafe_words(pointers, _UNVERIFIED),
+    )
 
-    @kernel
-    def _unsafe_run(pointers, first):
-        return RunArrays(
-            unsafe_word_pairs(pointers, first),
-            unsafe_uint32(pointers, first + 1),
-            unsafe_uint32(pointers, first + 2),
-            unsafe_floats(pointers, first + 3),
-            unsafe_floats(pointers, first + 4),
-        )
 
-    @kernel
-    def _with_owners(ids, owners, rows):
-        """A new array of these ids and the owners of these rows."""
-        out = np.empty(len(ids) + len(rows), np.int64)
-        out[: len(ids)] = ids
-        for k in range(len(rows)):
-            out[len(ids) + k] = owners[rows[k]]
-        return out
+@kernel
+def _unsafe_young(pointers):
+    return PostingArrays(
+        unsafe_int64(pointers, _YOUNG),
+        unsafe_int32(pointers, _YOUNG + 1),
+        unsafe_int32(pointers, _YOUNG + 2),
+        unsafe_int32(pointers, _YOUNG + 3),
+        unsafe_int32(pointers, _YOUNG + 4),
+        unsafe_small_boxes(pointers, _YOUNG + 5),
+        unsafe_int32(pointers, _YOUNG + 6),
+        unsafe_int32(pointers, _YOUNG + 7),
+    )
+
+
+@kernel
+def _unsafe_run(pointers, first):
+    return RunArrays(
+        unsafe_word_pairs(pointers, first),
+        unsafe_uint32(pointers, first + 1),
+        unsafe_uint32(pointers, first + 2),
+        unsafe_floats(pointers, first + 3),
+        unsafe_floats(pointers, first + 4),
+    )
+
+
+@kernel
+def _with_owners(ids, owners, rows):
+    """A new array of these ids and the owners of these rows."""
+    out = np.empty(len(ids) + len(rows), np.int64)
+    out[: len(ids)] = ids
+    for k in range(len(rows)):
+        out[len(ids) + k] = owners[rows[k]]
+    return out
 
 
 class PackedArguments(NamedTuple):
