@@ -59,9 +59,11 @@ class RowStore:
     @property
     def arrays(self) -> RowArrays:
         """Views of the rows numbered so far; cached until rows are added."""
-        if self._views is None or len(self._views.flags) != self.high or self._views.terms is not self._rows.terms:
-            self._views = RowArrays._make([*(column[: self.high] for column in self._rows[:-1]), self._rows.terms])
-        return self._views
+        views = self._views  # None after a change: this is read for every single message
+        if views is None:
+            views = RowArrays._make([*(column[: self.high] for column in self._rows[:-1]), self._rows.terms])
+            self._views = views
+        return views
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -156,7 +158,7 @@ class RowStore:
         self.high += n - reused
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
-        self._rows = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms])
+        self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
         self.owner_ids = grown(self.owner_ids, self.high)
         return rows
 
@@ -173,7 +175,7 @@ class RowStore:
         own = self._rows
         own.n_terms[rows], own.n_not[rows], own.offsets[rows] = counts, not_counts, offsets
         self._arena_used += int(starts[-1])
-        self._rows = own._replace(terms=grown(own.terms, self._arena_used))
+        self._rows, self._views = own._replace(terms=grown(own.terms, self._arena_used)), None
         scatter(batch.terms, batch.term_starts, offsets, self._rows.terms)
         scatter(batch.not_terms, batch.not_starts, offsets + counts, self._rows.terms)
 
@@ -201,7 +203,7 @@ class RowStore:
         rows = self.live_rows()
         own = self._rows
         counts = own.n_terms[rows].astype(np.int64) + own.n_not[rows]
-        self._rows = own._replace(terms=gathered(own.terms, own.offsets[rows], counts))
+        self._rows, self._views = own._replace(terms=gathered(own.terms, own.offsets[rows], counts)), None
         own.offsets[rows] = starts_of(counts)[:-1]
         self._arena_used, self._arena_dead = len(self._rows.terms), 0
 
