@@ -19,6 +19,7 @@ QUICK = ("brute", "pyramid")
 
 CHECK = """
 import sys, zlib
+import nearcast.indexes
 from nearcast.arrays.jit.dispatcher import Kernel
 from nearcast.matching.checks import checks_of
 
