@@ -91,7 +91,7 @@ def test_a_session_that_runs_is_joined(spark: Any) -> None:
 
 def test_progress_counts_every_task(spark: Any) -> None:
     def slowly(number: int) -> int:
-        time.sleep(0.15)
+        time.sleep(0.5)  # long against the steps of a busy machine
         return number
 
     heard: list[Tasks] = []
