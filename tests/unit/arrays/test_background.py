@@ -97,6 +97,16 @@ def test_a_large_call_waits_for_the_compiler(tmp_path: Path) -> None:
     assert output(tmp_path, "kernels.outer(np.zeros(300_000, np.int64)); print(compiled())") == "2"
 
 
+def test_a_long_wait_is_explained_once_where_logging_wants_it(tmp_path: Path) -> None:
+    code = (
+        "import logging; logging.basicConfig(level=logging.INFO, format='%(name)s: %(message)s')\n"
+        "from nearcast.arrays.jit import mode; mode.PATIENCE = 0.01\n"
+        "for dtype in ('int64', 'int32'): kernels.outer(np.zeros(300_000, dtype))"
+    )
+    done = run(tmp_path, code)
+    assert done.stderr.count("nearcast: compiling") == 1 and "the first time" in done.stderr, done.stderr
+
+
 def test_an_inner_kernel_gets_its_entry_when_python_calls_it(tmp_path: Path) -> None:
     code = (
         "kernels.outer(values); assert kernels.double(values) == 26; print(compiled(), len(kernels.double.signatures))"
