@@ -152,6 +152,16 @@ def test_a_process_that_dies_leaves_the_kernels_to_this_one(tmp_path: Path) -> N
     assert output(tmp_path, code) == "2 1"
 
 
+def test_a_process_without_work_ends_and_another_takes_the_next_kernel(tmp_path: Path) -> None:
+    code = (
+        "from nearcast.arrays.jit import background; background.IDLE = 0.1\n"
+        + WAIT
+        + "first = BACKGROUND._process; first._process.wait(); "
+        "kernels.outer(values.astype(np.int32)); print(BACKGROUND._process not in (None, first))"
+    )
+    assert output(tmp_path, code) == "0 0\nTrue"
+
+
 def test_a_forked_process_starts_its_own(tmp_path: Path) -> None:
     code = (
         "kernels.outer(values); first = BACKGROUND._process.pid; child = os.fork()\n"

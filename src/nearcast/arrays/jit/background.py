@@ -27,6 +27,7 @@ from nearcast.arrays.jit.mode import VARIABLE, Mode
 
 _LENGTH = 8  # bytes
 _NICE = 10  # the process that answers users goes first
+IDLE = 60.0  # seconds without a request, after which the background process gives its memory back
 
 
 class Request(NamedTuple):
@@ -44,12 +45,16 @@ class Answer(NamedTuple):
 
 
 class CompilingProcess:
-    """A process that compiles kernels into the cache, one after another, in the order of the requests."""
+    """A process that compiles kernels into the cache, one after another, in the order of the requests.
 
-    def __init__(self) -> None:
+    Args:
+        idle: the process ends after so many seconds without a request; None: it does not.
+    """
+
+    def __init__(self, idle: float | None = None) -> None:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # the same modules as here
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import work; work()"],
+            [sys.executable, "-c", f"from {__name__} import work; work({idle})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -124,11 +129,11 @@ class BackgroundCompiler:
     def state(self, kernel: Any, types: tuple[Any, ...]) -> State:
         """The state of a kernel for argument types; the first call requests it."""
         with self._lock:
+            self._read_answers()
             number = self._numbers.setdefault((kernel, types), len(self._states))
             if number == len(self._states):
                 self._states.append(State.WAITING)
                 self._request(number, Request(kernel.__module__, kernel.__qualname__, types))
-            self._read_answers()
             return self._states[number]
 
     def _request(self, number: int, request: Request) -> None:
@@ -136,7 +141,7 @@ class BackgroundCompiler:
             self.collected.append(request)
             return
         try:
-            self._process = self._process or CompilingProcess()
+            self._process = self._process or CompilingProcess(IDLE)
             self._process.send(number, request)
         except Exception as error:  # types that cannot be pickled, no further process, a process that ended
             self._fail(number, str(error))
@@ -153,6 +158,7 @@ class BackgroundCompiler:
             for number, state in enumerate(self._states):
                 if state is State.WAITING:
                     self._fail(number, str(error))
+            self.end()  # the next request starts another process
 
     def _fail(self, number: int, error: str) -> None:
         self._states[number] = State.FAILED
@@ -192,14 +198,17 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=BACKGROUND.abandon)
 
 
-def work() -> None:
+def work(idle: float | None) -> None:
     """The loop of a compiling process."""
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(_NICE)
     while True:
-        number, request = pickle.loads(requests.get())
+        try:
+            number, request = pickle.loads(requests.get(timeout=idle))
+        except queue.Empty:
+            os._exit(0)
         start, error = time.perf_counter(), ""
         try:
             getattr(import_module(request.module), request.name).compile(request.types)
