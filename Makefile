@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 READY  := $(VENV)/.ready
-PIP    := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --progress-bar on
+PIP    := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 JOBS   ?= 2
 K      ?=
 
@@ -15,14 +15,14 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@echo "installing nearcast and the development tools into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --quiet --editable ".[dev]"
+	$(PIP) --editable ".[dev]"
 	touch $(STAMP) $(READY)
 
 # What users install: the demo needs no development tools.
 $(READY): pyproject.toml constraints.txt
 	@echo "installing nearcast into $(VENV)"
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --quiet --editable ".[fast,pictures,spark]"
+	$(PIP) --editable ".[fast,pictures,spark]"
 	touch $(READY)
 
 demo: $(READY)

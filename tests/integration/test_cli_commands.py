@@ -155,7 +155,7 @@ from pathlib import Path
 import nearcast as nc
 from nearcast.arrays.jit.dispatcher import Kernel
 from nearcast.cli.warmup import warm_kernels
-from nearcast.engine.warm_up import warm_up
+from nearcast.engine.warm_up import MANY, parts_of, warm_part
 from nearcast.matching.checks import checks_for, failure_of
 from nearcast.matching.method import REGISTRY
 from nearcast.model import KINDS
@@ -175,7 +175,8 @@ def compiled():
 
 warm_kernels(None, True)  # in other processes, from calls that were interpreted here
 before = compiled()
-list(warm_up())
+for part in parts_of():
+    warm_part(part, MANY)
 for (kind, method), _ in sorted(REGISTRY.items()):
     for check in checks_for(KINDS[kind]).values():
         failure_of(check, [method])  # without options: their kernels are compiled when somebody sets them

@@ -100,7 +100,7 @@ def _screen(result: DemoResult, figures: dict[str, Any], out: Path) -> Group:
     before = [f"{name} {figures[key]:.1f} s" for name, key in starts.items() if key in figures]
     lines = [
         *result.lines,
-        ("before all that", ", ".join(before)),
+        ("start-up", ", ".join(before)),
         ("written", f"{out / 'report.html'}, with {len(figures['files']) - 1} tables and folders beside it"),
     ]
     return Group(subscriptions, examples, name_value_grid(lines), Text(f"\n{LICENCE}"))

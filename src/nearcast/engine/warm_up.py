@@ -6,8 +6,7 @@ The calls cover text, places and every method: build, insert, match, rank, save,
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,17 +31,9 @@ UNIT = (0.0, 0.0, 1.0, 1.0)
 
 
 def parts_of(names: Sequence[str] | None = None) -> list[str]:
-    """The parts of `warm_up`: the common part, then the methods named, or all."""
+    """The names for `warm_part`: the common part, then the methods named, or all."""
     known = [info.name for info in methods()]
     return [COMMON, *(find_method("match", name).name for name in (names or known))]
-
-
-def warm_up(names: Sequence[str] | None = None, n_rows: int = MANY) -> Iterator[tuple[str, float]]:
-    """Call the kernels part by part. Yields each part and its seconds."""
-    for part in parts_of(names):
-        start = time.perf_counter()
-        warm_part(part, n_rows)
-        yield part, time.perf_counter() - start
 
 
 def warm_part(part: str, n_rows: int) -> None:

@@ -61,11 +61,11 @@ def lean_kernel(function: F) -> F:
     return _compiled(function, plain=_without_arrays(function), _nrt=False)
 
 
-def _compiled(function: F, plain: Callable[..., Any] | None = None, inline: str = "never", **more: Any) -> F:
+def _compiled(function: F, plain: Callable[..., Any] | None = None, **more: Any) -> F:
     run = interpreted(plain or function)
     if JIT_DISABLED:
         return cast(F, run)
-    options = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None, "inline": inline, **more}
+    options = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None, **more}
     compiled = Kernel(function, targetoptions=options)
     compiled.plain = run
     return cast(F, compiled)

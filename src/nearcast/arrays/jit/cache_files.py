@@ -8,9 +8,11 @@ import pickle
 import sys
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from nearcast.arrays.jit.cache_folder import KernelLocator
@@ -33,7 +35,12 @@ class KernelCache(FunctionCache):
         _locator_classes = (KernelLocator,)
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
+        chosen_by_user = config.CACHE_LOCATOR_CLASSES  # for the user's own functions; Numba reads it here
+        config.CACHE_LOCATOR_CLASSES = ""
+        try:
+            super().__init__(function)
+        finally:
+            config.CACHE_LOCATOR_CLASSES = chosen_by_user
         self.inner = False
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
@@ -52,7 +59,8 @@ class KernelCache(FunctionCache):
     def _discard(self, error: Exception) -> None:
         """Delete the files of this kernel."""
         for file in Path(self._cache_path).glob(f"{self._impl.filename_base}.*"):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # another process was quicker, or the folder belongs to another user
+                file.unlink()
         message = f"the cached kernel {self._impl.filename_base} is damaged and is compiled again ({error})"
         logging.getLogger("nearcast").warning(message)
 

@@ -25,7 +25,7 @@ from nearcast.arrays.jit.mode import Mode, compile_mode, noting_waits
 from nearcast.arrays.jit.turns import turn
 
 LARGE = 200_000
-"""Elements in all arrays of a call. Interpreting takes up to 10 us for each; larger calls wait for the compiler."""
+"""Elements in all arrays of a call. Interpreting takes microseconds for each; larger calls wait for the compiler."""
 
 _nested = 0
 """Kernels that are being compiled: above 0, the next kernel is compiled for another one. Numba's lock guards it."""

@@ -54,11 +54,6 @@ def noting_waits() -> Iterator[None]:
         timer.cancel()
 
 
-def be_silent() -> None:
-    """No notes from this process: whoever started it shows the progress."""
-    _noted.set()
-
-
 def _note() -> None:
     if _noted.is_set():
         return
