@@ -124,7 +124,7 @@ class RowBatch(NamedTuple):
     not_terms: np.ndarray  # int32[...]  negative terms of all rows
     not_starts: np.ndarray  # int64[n+1]
     boxes: np.ndarray  # float64[n,4]
-    shapes: np.ndarray  # int32[n]    position in the batch's list of regions, or NO_SHAPE
+    shapes: np.ndarray  # int32[n]    position among the batch's shapes, or NO_SHAPE
     expires: np.ndarray  # int64[n]    microseconds, or NEVER
     params: Mapping[str, np.ndarray] = NO_PARAMETERS  # float64[n] for each parameter of the kind
 

@@ -17,6 +17,7 @@ from nearcast.geo.distance import EARTH_RADIUS_KM, great_circle_km
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import Region
+from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import LONLAT, Space
 
@@ -239,12 +240,12 @@ def test_a_shape_table_answers_as_its_regions_do(data: st.DataObject) -> None:
     table, live = ShapeTable(LONLAT), dict[int, Region]()
     for region in data.draw(st.lists(circles | polygons | st.none(), min_size=1, max_size=12)):
         if region is not None:
-            number = table.add(region)
+            number = int(table.add(ShapeColumns.of([region]))[0])
             assert number not in live
             live[number] = region
         elif live:
             number = data.draw(st.sampled_from(sorted(live)))
-            table.discard(number)
+            table.discard(np.array([number], np.int32))
             del live[number]
     if data.draw(st.booleans()):
         table = ShapeTable.from_arrays(table.arrays(), table.header())
@@ -253,4 +254,6 @@ def test_a_shape_table_answers_as_its_regions_do(data: st.DataObject) -> None:
     places = np.array([data.draw(small_boxes) for _ in numbers], np.float64).reshape(-1, 4)
     expected = [bool(live[number].overlaps(place[None])[0]) for number, place in zip(numbers, places, strict=True)]
     assert table.overlaps(np.array(numbers, np.int32), places).tolist() == expected
-    assert all(table.region(number) == region for number, region in live.items())
+    again = table.columns(np.array(list(live), np.int32))
+    expected_columns = ShapeColumns.of(list(live.values()))
+    assert all((mine == theirs).all() for mine, theirs in zip(again, expected_columns, strict=True))

@@ -20,6 +20,7 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
+from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import NEVER, Kind, MessageBatch
@@ -182,7 +183,7 @@ class Engine:
         rows, _ = expanded_rows(one, np.zeros(1, np.int64), self._vocabulary, self._space, regions)
         params = {name: np.full(rows.size, value) for name, value in subscription.params.items()}
         kinds = {subscription.kind.name: rows._replace(params=params)}
-        return Subscriptions(ids, kinds, regions, REJECTS_SCHEMA.empty_table())
+        return Subscriptions(ids, kinds, ShapeColumns.of(regions), REJECTS_SCHEMA.empty_table())
 
     def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
         terms, starts = token_terms([words], self._vocabulary.lookup)

@@ -12,9 +12,9 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import CorruptFile
 from nearcast.geo.antimeridian import with_aliases
-from nearcast.geo.circle import CircleRegion, circles_overlap
-from nearcast.geo.polygon import PolygonRegion, polygons_overlap
-from nearcast.geo.region import Region
+from nearcast.geo.circle import circles_overlap
+from nearcast.geo.polygon import polygons_overlap
+from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
 
 FREE, CIRCLE, POLYGON = range(3)
@@ -38,33 +38,30 @@ class ShapeTable:
     def __len__(self) -> int:
         return self._size - len(self._free)
 
-    def add(self, region: Region) -> int:
-        """Store the shape of a region; return its number, which may be that of a discarded shape."""
-        if not isinstance(region, CircleRegion | PolygonRegion) or region.planar != self.space.planar:
-            raise ValueError(f"not a circle or polygon of this space: {region.describe()}")
-        number = self._next_number()
-        if isinstance(region, CircleRegion):
-            self._circles[number] = region.x, region.y, region.radius
-            self._kinds[number] = CIRCLE
-        else:
-            self._put_polygon(number, region.geometry)
-        return number
+    def add(self, shapes: ShapeColumns) -> np.ndarray:
+        """Store shapes of this space; return their numbers (int32), which may be those of discarded shapes."""
+        numbers = np.array([self._next_number() for _ in range(shapes.size)], np.int32)
+        self._circles[numbers] = shapes.circles
+        self._kinds[numbers] = CIRCLE
+        for k in np.flatnonzero(shapes.geometries != None).tolist():  # noqa: E711  element by element
+            self._put_polygon(int(numbers[k]), shapes.geometries[k])
+        return numbers
 
-    def discard(self, number: int) -> None:
-        """Remove a shape; its number will be used again."""
-        self._check_live(number)
-        if self._kinds[number] == POLYGON:
-            self._geometry_bytes -= _geometry_bytes(self._polygons[number])
-        self._kinds[number] = FREE
-        self._polygons[number] = self._tested_geometries[number] = None
-        self._free.append(number)
+    def discard(self, numbers: np.ndarray) -> None:
+        """Remove shapes; their numbers will be used again."""
+        for number in numbers.tolist():
+            self._check_live(number)
+            if self._kinds[number] == POLYGON:
+                self._geometry_bytes -= _geometry_bytes(self._polygons[number])
+            self._kinds[number] = FREE
+            self._polygons[number] = self._tested_geometries[number] = None
+            self._free.append(number)
 
-    def region(self, number: int) -> Region:
-        self._check_live(number)
-        if self._kinds[number] == POLYGON:
-            return PolygonRegion(self._polygons[number], self.space.planar)
-        x, y, radius = self._circles[number].tolist()
-        return CircleRegion(x, y, radius, self.space.planar)
+    def columns(self, numbers: np.ndarray) -> ShapeColumns:
+        """The shapes of these numbers, as they were added."""
+        for number in numbers.tolist():
+            self._check_live(number)
+        return ShapeColumns(self._circles[numbers], self._polygons[numbers])
 
     def overlaps(self, numbers: np.ndarray, boxes: np.ndarray) -> np.ndarray:
         """bool[k]: whether shape numbers[i] shares a point with boxes[i]. Discarded shapes overlap nothing."""

@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.geo.region import Region
+from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED, NEEDS_VERIFYING
@@ -79,8 +79,8 @@ class RowStore:
     def nbytes(self) -> int:
         return sum(int(a.nbytes) for a in self.state()[0].values())
 
-    def add(self, batch: RowBatch, regions: list[Region]) -> np.ndarray:
-        """Store the rows of a batch; return their row numbers."""
+    def add(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> np.ndarray:
+        """Store the rows of a batch and their shapes; return their row numbers."""
         self.in_id_order = self.in_id_order and self._continues_in_order(batch.owner_ids)
         is_first = self.high == 0
         rows = self._number(batch.size)
@@ -93,7 +93,7 @@ class RowStore:
         self._add_terms(rows, batch)
         flags = np.full(batch.size, FLAG_LIVE, np.uint8)
         flags[np.diff(batch.not_starts) > 0] |= FLAG_NEGATIVE
-        flags[self._add_shapes(rows, batch.shapes, regions)] |= FLAG_SHAPED
+        flags[self._add_shapes(rows, batch.shapes, shapes)] |= FLAG_SHAPED
         flags[self._add_expires(rows, batch.expires)] |= FLAG_EXPIRES
         self._rows.flags[rows] = flags
         self.params.put(self, rows, batch)
@@ -104,8 +104,9 @@ class RowStore:
     def remove(self, rows: np.ndarray) -> None:
         """Forget these live rows, each named once; their numbers may come back."""
         flags = self._rows.flags[rows]
-        for shape in self._shapes[rows[flags & FLAG_SHAPED > 0]]:
-            self.shape_table.discard(int(shape))
+        shaped = rows[flags & FLAG_SHAPED > 0]
+        if len(shaped):
+            self.shape_table.discard(self._shapes[shaped])
         terms = gathered(self._rows.terms, self._rows.offsets[rows], self._rows.n_terms[rows])
         _add_at(self._frequencies, terms, -1)
         self._arena_dead += len(terms) + int(self._rows.n_not[rows].sum(dtype=np.int64))
@@ -127,13 +128,13 @@ class RowStore:
     def shapes_of(self, rows: np.ndarray) -> np.ndarray:
         return self._shapes[rows] if len(self._shapes) else np.full(len(rows), NO_SHAPE, np.int32)
 
-    def batch(self, rows: np.ndarray) -> tuple[RowBatch, list[Region]]:
+    def batch(self, rows: np.ndarray) -> tuple[RowBatch, ShapeColumns]:
         """The content of these live rows, as it was given."""
         boxes, offsets, positive, negative, flags = (column[rows] for column in self._rows[:-1])
         shapes = np.where(flags & FLAG_SHAPED > 0, self.shapes_of(rows), NO_SHAPE)
-        regions = [self.shape_table.region(int(shape)) for shape in shapes[shapes != NO_SHAPE]]
+        columns = self.shape_table.columns(shapes[shapes != NO_SHAPE])
         numbers = np.full(len(rows), NO_SHAPE, np.int32)
-        numbers[shapes != NO_SHAPE] = np.arange(len(regions))
+        numbers[shapes != NO_SHAPE] = np.arange(columns.size)
         expires = self._expires[rows] if len(self._expires) else np.full(len(rows), NEVER)
         batch = RowBatch(
             self.owner_ids[rows],
@@ -146,7 +147,7 @@ class RowStore:
             np.where(flags & FLAG_EXPIRES > 0, expires, NEVER),
             self.params.of_rows(rows),
         )
-        return batch, regions
+        return batch, columns
 
     # -- parts of add and remove
 
@@ -179,12 +180,12 @@ class RowStore:
         scatter(batch.terms, batch.term_starts, offsets, self._rows.terms)
         scatter(batch.not_terms, batch.not_starts, offsets + counts, self._rows.terms)
 
-    def _add_shapes(self, rows: np.ndarray, shapes: np.ndarray, regions: list[Region]) -> np.ndarray:
-        shaped = np.flatnonzero(shapes != NO_SHAPE)
+    def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns) -> np.ndarray:
+        shaped = np.flatnonzero(numbers != NO_SHAPE)
         if len(shaped) or len(self._shapes):
             # Each row holds a shape of its own number, so that removing one row never takes another's shape.
             self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
-            self._shapes[rows[shaped]] = [self.shape_table.add(regions[shape]) for shape in shapes[shaped]]
+            self._shapes[rows[shaped]] = self.shape_table.add(shapes.take(numbers[shaped]))
         return shaped
 
     def _add_expires(self, rows: np.ndarray, expires: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.ragged import distinct, starts_of
-from nearcast.geo.region import Region
+from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.intake import by_owner, checked_messages, checked_rows
@@ -90,13 +90,13 @@ class SubscriptionSet:
         """Give the method a sample of the messages to come, before the first subscriptions."""
         self.method.expect(checked_messages(messages, np.iinfo(np.int32).max))
 
-    def insert(self, batch: RowBatch, regions: list[Region] | None = None) -> None:
+    def insert(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
         """Add subscriptions; a subscription whose id is known is replaced."""
         batch = checked_rows(batch, self.kind)
         self.remove(batch.owner_ids)
         if self.store.high == 0:
             batch = by_owner(batch)  # row numbers then follow ids, and sorted rows are sorted ids
-        rows = self.store.add(batch, regions or [])
+        rows = self.store.add(batch, shapes)
         chained = self.owners.add(batch.owner_ids, rows, self.store.high)
         self.store.flag(chained, FLAG_CHAINED)
         self._n_chained += len(chained)
@@ -142,14 +142,14 @@ class SubscriptionSet:
 
     def _compact(self) -> None:
         """Renumber the live rows and rebuild: returns the memory of removed rows, at amortised O(1) a removal."""
-        batch, regions = self.store.batch(self.store.live_rows())
+        batch, shapes = self.store.batch(self.store.live_rows())
         batch = by_owner(batch)  # rows of one owner must be neighbours again for the chains
         expected = self.method.expected
         self._start(self.method.name, RowStore(self.space, EXACT_TESTS[self.kind.name](self.store.params.weights)))
         if expected is not None:
             self.method.expect(expected)
         if batch.size:
-            self.insert(batch, regions)
+            self.insert(batch, shapes)
 
     # -- matching
 

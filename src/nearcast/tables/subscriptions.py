@@ -14,6 +14,7 @@ from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import Region
+from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, PLANNED_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
@@ -32,7 +33,7 @@ class Subscriptions(NamedTuple):
 
     ids: np.ndarray  # int64[n]  the good subscriptions, in the table's order
     batches: dict[str, RowBatch]  # by kind, for every kind in the table
-    regions: list[Region]  # the regions that rows refer to by number
+    shapes: ShapeColumns  # the shapes that rows refer to by number
     rejects: pa.Table
 
     def rows(self, kind: Kind = MATCH) -> RowBatch:
@@ -82,7 +83,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     for name in sorted(set(kinds[good].tolist())):
         own = good[kinds[good] == name]
         batches[name] = _rows(read, own, params.get(name, {}), vocabulary, dialect.space, shapes)
-    return Subscriptions(ids[good], batches, shapes, rejects)
+    return Subscriptions(ids[good], batches, ShapeColumns.of(shapes), rejects)
 
 
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:

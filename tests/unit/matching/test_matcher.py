@@ -100,11 +100,11 @@ def test_term_frequencies_follow_changes() -> None:
 
 
 def test_input_types_do_not_matter() -> None:
-    batch, regions = rows_of([Subscription(1, [0, 1], EVERYWHERE)])
+    batch, shapes = rows_of([Subscription(1, [0, 1], EVERYWHERE)])
     matcher = SubscriptionSet("keyword-first", UNIT)
     matcher.insert(
         batch._replace(terms=batch.terms.astype(np.int64), owner_ids=batch.owner_ids.astype(np.uint8)),
-        regions,
+        shapes,
     )
     messages = batch_of([Message([0, 1], CENTRE)])
     frozen = messages._replace(terms=messages.terms.astype(np.uint16), boxes=messages.boxes.copy())

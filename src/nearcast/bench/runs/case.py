@@ -86,7 +86,7 @@ def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowS
     """
     store = RowStore(workload.geometry)
     for first, drawn in subscription_chunks(corpus, workload, chunk, workload.n_built):
-        store.add(subscription_rows(workload, drawn, first), [])
+        store.add(subscription_rows(workload, drawn, first))
     return store
 
 

@@ -38,7 +38,7 @@ def run_inserts(methods: Methods, store: RowStore, case: Case) -> list[Record]:
     inserts: dict[str, list[float]] = {name: [] for name in methods}
     for first in range(workload.n_built, workload.subscriptions, _BATCH):
         drawn = draw_subscriptions(case.corpus, workload, first, min(first + _BATCH, workload.subscriptions))
-        rows = store.add(subscription_rows(workload, drawn, first), [])
+        rows = store.add(subscription_rows(workload, drawn, first))
         sizes.append(drawn.size)
         for name, method in methods.items():
             inserts[name].append(timed(method.insert, rows)[1].cpu_s)

@@ -85,7 +85,7 @@ def extrapolated(sizes: list[int], counts: list[float], n_rows: int) -> float:
 def _sample(store: RowStore, space: Space, rows: np.ndarray) -> RowStore:
     batch, _ = store.batch(np.sort(rows))
     sample = RowStore(space)
-    sample.add(batch._replace(shapes=np.full(batch.size, NO_SHAPE, np.int32)), [])  # methods see boxes only
+    sample.add(batch._replace(shapes=np.full(batch.size, NO_SHAPE, np.int32)))  # methods see boxes only
     return sample
 
 

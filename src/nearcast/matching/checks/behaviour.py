@@ -92,12 +92,12 @@ def check_answers_are_sorted_and_unique(method: str, kind: Kind) -> None:
 
 
 def check_input_is_left_alone(method: str, kind: Kind) -> None:
-    batch, regions = rows_of(random_subscriptions(8, 100, kind=kind))
+    batch, shapes = rows_of(random_subscriptions(8, 100, kind=kind))
     messages, weights = batch_of(random_messages(9, 20)), WEIGHTS.copy()
     arrays = (*batch[:-1], *batch.params.values(), weights, *messages)
     before = [array.copy() for array in arrays]
     live = empty(method, kind, weights)
-    live.insert(batch, regions)
+    live.insert(batch, shapes)
     first = answers(live, messages)
     for array, copy in zip(arrays, before, strict=True):
         assert np.array_equal(array, copy), "an input array was changed"

@@ -9,6 +9,7 @@ import numpy as np
 
 from nearcast.arrays.ragged import starts_of
 from nearcast.geo.region import Region
+from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method
 from nearcast.matching.subscription_set import SubscriptionSet
@@ -48,7 +49,7 @@ def point(x: float, y: float) -> Box:
     return (x, y, x, y)
 
 
-def rows_of(subscriptions: Iterable[Subscription]) -> tuple[RowBatch, list[Region]]:
+def rows_of(subscriptions: Iterable[Subscription]) -> tuple[RowBatch, ShapeColumns]:
     """One row for each; several of one id in a row make one subscription of several rows."""
     listed = list(subscriptions)
     terms, starts = _ragged([s.terms for s in listed])
@@ -67,7 +68,7 @@ def rows_of(subscriptions: Iterable[Subscription]) -> tuple[RowBatch, list[Regio
         np.array([s.expires for s in listed], np.int64),
         {name: np.array([s.params[name] for s in listed]) for name in (listed[0].params if listed else ())},
     )
-    return batch, regions
+    return batch, ShapeColumns.of(regions)
 
 
 def batch_of(messages: Iterable[Message]) -> MessageBatch:
@@ -104,9 +105,9 @@ def built(
 
 
 def insert(live: SubscriptionSet, subscriptions: Iterable[Subscription]) -> None:
-    batch, regions = rows_of(subscriptions)
+    batch, shapes = rows_of(subscriptions)
     if batch.size or live.kind is MATCH:
-        live.insert(batch, regions)
+        live.insert(batch, shapes)
 
 
 def remove(live: SubscriptionSet, ids: Iterable[int]) -> None:

@@ -82,7 +82,7 @@ def read_sample(
     ranked, weights_by_term = _ranked(subscriptions, vocabulary, skipping, weights)
     rows = _without_needless_terms(read.rows(), ranked, weights_by_term)
     live = SubscriptionSet("pyramid", dialect.space)
-    live.insert(rows, read.regions)
+    live.insert(rows, read.shapes)
     if messages is None:
         batch = _stand_ins(read.rows(), dialect.space)
     else:
