@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.vector import finish_writes
 
 ABSENT = -1
 _SMALLEST = 16
@@ -132,8 +133,14 @@ def get_all(table, keys, out):
 
 @kernel
 def put_one(table, key, value):
-    """Set one key; return whether it is new. The caller has made room."""
-    slot, is_new = claim_slot(table.keys, table.values, key)
+    """Set one key; return whether it is new. The caller has made room.
+
+    Other threads may look keys up meanwhile: the value, which makes the slot count, is written last.
+    """
+    slot = find_slot(table, key)
+    is_new = table.values[slot] == ABSENT
+    table.keys[slot] = key
+    finish_writes()
     table.values[slot] = value
     return is_new
 

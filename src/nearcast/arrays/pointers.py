@@ -23,6 +23,21 @@ def pointers_to(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.uint64)
 
 
+class PackedArrays:
+    """Arrays, and the pointers to them. The pointers are made on first use: 0.7 us an array."""
+
+    def __init__(self, arrays: tuple[np.ndarray, ...]) -> None:
+        self._arrays = arrays  # keeps the memory alive
+        self._pointers: np.ndarray | None = None
+
+    @property
+    def pointers(self) -> np.ndarray:
+        pointers = self._pointers
+        if pointers is None:
+            pointers = self._pointers = pointers_to(self._arrays)
+        return pointers
+
+
 @intrinsic
 def _to_pointer(typingctx, address):
     def generate(context, builder, signature, args):
@@ -63,6 +78,12 @@ def unsafe_floats(pointers, k):
 def unsafe_boxes(pointers, k):
     """Array k as float64[n,4]."""
     return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float64)
+
+
+@kernel
+def unsafe_float_lines(pointers, k, width):
+    """Array k as float64[n,width]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.float64)
 
 
 @kernel

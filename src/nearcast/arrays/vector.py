@@ -1,6 +1,6 @@
-"""The few vector instructions that kernels use directly, each with an equivalent in plain Python.
+"""The few instructions that kernels use directly, each with an equivalent in plain Python.
 
-They are LLVM operations on vectors of eight words, which LLVM translates for the machine: SSE2, AVX2, AVX-512 or none.
+Most are LLVM operations on vectors of eight words, which LLVM translates for the machine: SSE2, AVX2, AVX-512 or none.
 Only the packing of words uses an instruction of a certain machine, if AVX2 is available.
 """
 
@@ -56,6 +56,10 @@ def plain_store_positions(array: np.ndarray, at: int, bits: int, summand: int) -
 
 def plain_prefetch(array: np.ndarray, at: int) -> None:
     """Prefetch the cache line of array[at]; `at` may be past the end."""
+
+
+def plain_finish_writes() -> None:
+    """Let no later write of this thread become visible to other threads before an earlier one."""
 
 
 _WORD = ir.IntType(32)
@@ -161,6 +165,15 @@ def _prefetch(typingctx, array, at):
     return types.void(array, types.int64), generate
 
 
+@intrinsic
+def _finish_writes(typingctx):
+    def generate(context, builder, signature, args):
+        builder.fence("release")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
 @kernel(plain=plain_none_above)
 def none_above(words, start, limits):
     return _none_above(words, start, limits)
@@ -189,3 +202,8 @@ def store_positions(array, at, bits, summand):
 @kernel(plain=plain_prefetch)
 def prefetch(array, at):
     _prefetch(array, at)
+
+
+@kernel(plain=plain_finish_writes)
+def finish_writes():
+    _finish_writes()

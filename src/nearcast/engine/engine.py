@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import heapq
+import itertools
 import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from nearcast.engine.expiries import Expiries
 from nearcast.engine.explain import Explanation, explain, with_score
-from nearcast.engine.index import Index
+from nearcast.engine.index import Index, box_of
 from nearcast.engine.kind_arguments import read_kind, require_plain
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
@@ -23,8 +25,8 @@ from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import NEVER, Kind, MessageBatch
-from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights, token_terms
+from nearcast.model import NEVER, Kind
+from nearcast.tables import REJECTS_SCHEMA, OnBad, Subscriptions, read_weights
 from nearcast.tables.subscriptions import Columns, expanded_rows
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -33,9 +35,12 @@ from nearcast.text.vocabulary import Vocabulary
 
 Box = Sequence[float]
 
+_NO_REJECTS = REJECTS_SCHEMA.empty_table()
+_EXPIRED_A_CHANGE = 100
+"""Expired subscriptions that a change forgets besides."""
 
-@dataclass(frozen=True)
-class Match:
+
+class Match(NamedTuple):
     """One message concerns one subscription."""
 
     message: int
@@ -44,9 +49,9 @@ class Match:
     """The score, where the subscription is of a scored kind."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Subscription:
-    clauses: list[Clause]
+    expression: str
     region: Region
     expires: int
     kind: Kind
@@ -54,10 +59,12 @@ class _Subscription:
 
 
 class Engine:
-    """Live subscriptions of all kinds, in memory. Threads may share an engine; their calls take turns.
+    """Live subscriptions of all kinds, in memory. Threads may share an engine.
 
-    `weights` are the tokens' weights for kind `rank`: a table (token, weight) or a Vocabulary; without weights all
-    tokens weigh the same. `clock` returns the present in seconds since 1970.
+    Changes (`subscribe`, `unsubscribe`) take turns. `publish` sees every change that had returned before it began and
+    never waits for one, unless the method changes in place (see `nearcast.methods()`). `weights` are the tokens'
+    weights for kind `rank`: a table (token, weight) or a Vocabulary; without weights all tokens weigh the same. `clock`
+    returns the present in seconds since 1970.
     """
 
     def __init__(
@@ -71,20 +78,21 @@ class Engine:
     ) -> None:
         self._space = Space.of(space)
         self._analyser = analyser or Analyser()
-        self._vocabulary = Vocabulary()
-        by_term = np.empty(0) if weights is None else read_weights(weights, self._vocabulary)
-        self.index = Index(SubscriptionSet(method, self._space), self._vocabulary, self._analyser, by_term)
+        vocabulary = Vocabulary()
+        by_term = np.empty(0) if weights is None else read_weights(weights, vocabulary)
+        self.index = Index(SubscriptionSet(method, self._space), vocabulary, self._analyser, by_term)
+        self._versions = self.index.versions
         self._live: dict[int, _Subscription] = {}
-        self._expiries: list[tuple[int, int]] = []  # heap of (expires, id); an entry may be out of date
+        self._expiries = Expiries(self._expire_some)
         self._clock = clock
         self._next_subscription = 1
-        self._next_message = 1
-        self._lock = threading.RLock()
+        self._message_numbers = itertools.count(1)
+        self._numbering = threading.Lock()
 
     def __len__(self) -> int:
-        with self._lock:
-            self._expire()
-            return len(self._live)
+        with self._versions.pause():
+            now = self._now()
+            return len(self._live) - self._expiries.count_due(now)
 
     def subscribe(  # noqa: PLR0913  what and where, each said in one of several ways
         self,
@@ -109,23 +117,28 @@ class Engine:
         wanted = clauses(parse(expression, self._analyser))
         chosen, params = read_kind(kind, parameters)
         require_plain(chosen, wanted, place, self._space)
-        with self._lock:
-            self._expire()
-            number = self._next_subscription if id is None else _whole(id, "id")
-            subscription = _Subscription(wanted, place, self._deadline(expires), chosen, params)
-            self.index.insert_read(self._read(number, subscription))
+        given = None if id is None else _whole(id, "id")
+        subscription = _Subscription(expression, place, self._deadline(expires), chosen, params)
+        with self._versions.change():
+            number = self._next_subscription if given is None else given
+            self.index.insert_read(self._read(number, subscription, wanted))
+            self._expiries.replace(number, subscription.expires)
             self._live[number] = subscription
-            if subscription.expires != NEVER:
-                heapq.heappush(self._expiries, (subscription.expires, number))
             self._next_subscription = max(self._next_subscription, number + 1)
-            return number
+        self._upkeep()
+        return number
 
     def unsubscribe(self, *ids: int) -> None:
         """Forget subscriptions; an unknown id is no error."""
-        with self._lock:
-            self.index.remove(ids)
-            for number in ids:
-                self._live.pop(number, None)
+        with self._versions.change():
+            self._forget(list(ids))
+        self._upkeep()
+
+    def _forget(self, ids: list[int]) -> None:
+        self.index.remove(ids)
+        for number in ids:
+            self._live.pop(number, None)
+            self._expiries.discard(number)
 
     def publish(
         self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None
@@ -133,33 +146,44 @@ class Engine:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         place = self._place(at)
-        with self._lock:
-            self._expire()
-            number = self._next_message if id is None else _whole(id, "id")
-            self._next_message = max(self._next_message, number + 1)
-            found = self.index.match_batch(self._message(number, words, place))
-            if found.scores is None:
-                return [Match(number, subscription) for subscription in found.ids.tolist()]
-            scores = [None if math.isnan(score) else score for score in found.scores.tolist()]
-            return [Match(number, *each) for each in zip(found.ids.tolist(), scores, strict=True)]
+        number, now = self._message_number(id), self._now()
+        if len(place) == 2 and not self.index.is_scored:
+            ids, scores = self.index.match_point(words, *place, now), None
+        else:
+            ids, scores = self.index.match_message(words, place, now)
+        if now >= self._expiries.next_due:
+            self._expiries.start()
+        if scores is None:
+            return [Match(number, subscription) for subscription in ids.tolist()]
+        given = [None if math.isnan(score) else score for score in scores.tolist()]
+        return [Match(number, *each) for each in zip(ids.tolist(), given, strict=True)]
+
+    def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+        """Publish a table of messages. Returns the matches table.
+
+        The time of a message decides which subscriptions have expired; without a time the present does.
+        """
+        now = self._now()
+        matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad)
+        if now >= self._expiries.next_due:
+            self._expiries.start()
+        return matches
 
     def explain(
         self, subscription: int, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
     ) -> Explanation:
         """Why this message would or would not reach this subscription."""
-        with self._lock:
-            self._expire()
-            if subscription not in self._live:
-                raise InvalidInput(f"no live subscription {subscription}", column="subscription")
-            found = self._live[subscription]
-            words = list(tokens) if tokens is not None else self._analyser.tokens(text)
-            place = self._place(at)
-            explanation = explain(found.clauses, found.region, set(words), place[0], self._now() >= found.expires)
-            scored = self.index.subscriptions_of(found.kind)
-            if not found.kind.is_scored or scored is None:
-                return explanation
-            score, least = scored.score(subscription, self._message(0, words, place))
-            return with_score(explanation, score, least, not found.region.is_box)
+        found, now = self._live.get(subscription), self._now()
+        if found is None or now >= found.expires:
+            raise InvalidInput(f"no live subscription {subscription}", column="subscription")
+        words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+        box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
+        explanation = explain(wanted, found.region, set(words), box, now >= found.expires)
+        scored = self.index.subscriptions_of(found.kind)
+        if not found.kind.is_scored or scored is None:
+            return explanation
+        score, least = scored.score(subscription, self.index.message(words, box, now))
+        return with_score(explanation, score, least, not found.region.is_box)
 
     # -- parts
 
@@ -176,28 +200,36 @@ class Engine:
             return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
         return WORLD if region is None else parse_region(region, self._space)
 
-    def _read(self, number: int, subscription: _Subscription) -> Subscriptions:
+    def _read(self, number: int, subscription: _Subscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
         ids, expires, regions = np.array([number]), np.array([subscription.expires]), list[Region]()
-        one = Columns(ids, np.empty((1, 4)), expires, None, {0: subscription.clauses}, {0: subscription.region})
-        rows, _ = expanded_rows(one, np.zeros(1, np.int64), self._vocabulary, self._space, regions)
+        one = Columns(ids, np.empty((1, 4)), expires, None, {0: wanted}, {0: subscription.region})
+        rows, _ = expanded_rows(one, np.zeros(1, np.int64), self.index.vocabulary, self._space, regions)
         params = {name: np.full(rows.size, value) for name, value in subscription.params.items()}
         kinds = {subscription.kind.name: rows._replace(params=params)}
-        return Subscriptions(ids, kinds, ShapeColumns.of(regions), REJECTS_SCHEMA.empty_table())
+        return Subscriptions(ids, kinds, ShapeColumns.of(regions), _NO_REJECTS)
 
-    def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
-        terms, starts = token_terms([words], self._vocabulary.lookup)
-        return MessageBatch(np.array([number]), terms, starts, place, np.array([self._now()]))
+    def _message_number(self, given: int | None) -> int:
+        if given is None:
+            return next(self._message_numbers)
+        number = _whole(given, "id")
+        with self._numbering:
+            following = next(self._message_numbers)
+            self._message_numbers = itertools.count(max(following, number + 1))
+        return number
 
-    def _place(self, at: Sequence[float]) -> np.ndarray:
+    def _place(self, at: Sequence[float]) -> list[float]:
+        """The point or box, as valid numbers."""
         values = _floats(at)
+        if len(values) == 2 and self._space.has_point(values[0], values[1]):
+            return values
         if len(values) not in (2, 4):
             raise InvalidInput("at= is a point (x, y) or a box (xmin, ymin, xmax, ymax)", column="at")
-        box = np.array([values * 2 if len(values) == 2 else values], np.float64)
+        box = box_of(values).reshape(1, 4)
         code = int(coordinate_faults(box, self._space)[0])
         if code != FINE:
             raise InvalidInput(fault_reason(code, box[0], planar=self._space.planar)[1], column="at")
-        return box
+        return values
 
     def _deadline(self, expires: datetime | timedelta | None) -> int:
         if expires is None:
@@ -210,13 +242,19 @@ class Engine:
     def _now(self) -> int:
         return int(self._clock() * 1_000_000)
 
-    def _expire(self) -> None:
-        now = self._now()
-        while self._expiries and self._expiries[0][0] <= now:
-            expires, number = heapq.heappop(self._expiries)
-            found = self._live.get(number)
-            if found is not None and found.expires == expires:
-                self.unsubscribe(number)
+    def _expire_some(self, most: int) -> bool:
+        """Forget up to `most` subscriptions that have expired; return whether there are more."""
+        with self._versions.change():
+            due = self._expiries.take_due(self._now(), most)
+            if due:
+                self._forget(due)
+        return len(due) == most
+
+    def _upkeep(self) -> None:
+        """After a change: forget a few subscriptions that have expired, and tokens that none uses any more."""
+        if self._now() >= self._expiries.next_due:
+            self._expire_some(_EXPIRED_A_CHANGE)
+        self.index.drop_unused_tokens()
 
 
 def _floats(values: Any) -> list[float]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,11 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
+from nearcast.matching.snapshot import Snapshot
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
 from nearcast.matching.verify import merged
-from nearcast.model import KINDS, MATCH, Found, Kind, MessageBatch, Work
+from nearcast.matching.versions import Versions
+from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
 from nearcast.storage import load_index, save_index
 from nearcast.tables import (
     Dialect,
@@ -37,8 +39,27 @@ _SAVED_AS = {"match": "matcher", "rank": "ranker"}
 """The names of kinds in index format 3. The arrays of kind `match` have no prefix there."""
 
 
+FEWEST_TOKENS = 10_000
+"""Unused tokens are not looked for in a smaller vocabulary."""
+
+
+class _Published(NamedTuple):
+    """What readers of one version use."""
+
+    vocabulary: Vocabulary
+    snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
+    is_scored: bool
+
+    def match(self, batch: MessageBatch, threads: int = 1) -> Found:
+        return reduce(merged, (each.match(batch, threads) for each in self.snapshots))
+
+
 class Index:
-    """Subscriptions, ready to be matched. Made by `build_index` and `open_index`."""
+    """Subscriptions, ready to be matched. Made by `build_index` and `open_index`.
+
+    Threads may share an index. Changes take turns. A match sees every change that had returned before it began, and
+    a change that is being made either whole or not at all. It waits for a change only if the method changes in place.
+    """
 
     def __init__(
         self,
@@ -54,6 +75,17 @@ class Index:
         self._weights = weights  # by term; None until the first subscriptions fix them
         self.rejects: pa.Table | None = None
         """The bad rows of the last table given with on_bad="skip"."""
+        self._tokens_to_check = FEWEST_TOKENS
+        self.versions = plain.versions
+        """Changes and readers of all kinds."""
+        self._published: _Published
+        self.versions.publish_group = self._publish
+        self._publish()
+
+    def _publish(self) -> None:
+        live = self._live_sets
+        is_scored = any(each.kind.is_scored for each in live)
+        self._published = _Published(self.vocabulary, tuple(each.snapshot for each in live), is_scored)
 
     def __len__(self) -> int:
         return sum(len(each) for each in self._sets.values())
@@ -74,7 +106,7 @@ class Index:
     @property
     def is_scored(self) -> bool:
         """Whether matches have a score: some subscriptions are of a scored kind."""
-        return any(each.kind.is_scored for each in self._live_sets)
+        return self._published.is_scored
 
     @property
     def _live_sets(self) -> list[SubscriptionSet]:
@@ -110,23 +142,62 @@ class Index:
 
         The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored kind (`rank`).
         """
-        batch = self.read_messages(messages, on_bad=on_bad)
-        found = self.match_batch(batch, threads)
+        return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad)
+
+    def match_at(self, messages: Any, time: int, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+        """`match`, where messages without a time are of this time, in microseconds since 1970."""
+        with self.versions.read():
+            published = self._published
+            batch, self.rejects = read_messages(messages, published.vocabulary, self._dialect(on_bad))
+            batch = batch._replace(times=np.where(batch.times == NO_TIME, time, batch.times))
+            found = published.match(batch, threads)
+        self._keep_up()
         return matches_table(batch.ids, found.ids, found.starts, found.scores)
 
     def match_batch(self, batch: MessageBatch, threads: int = 1) -> Found:
         """The matches of messages that `read_messages` has read."""
-        return reduce(merged, (each.match(batch, threads) for each in self._live_sets))
+        with self.versions.read():
+            found = self._published.match(batch, threads)
+        self._keep_up()
+        return found
 
     def match_one(self, tokens: Iterable[str], x: float, y: float) -> np.ndarray:
-        """The sorted ids of the subscriptions that one message at a point concerns."""
+        """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text."""
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        terms = self.vocabulary.terms(tokens)
-        sets = self._sets
-        if len(sets) == 1:
-            return sets["match"].match_one(terms, x, y)
-        return np.sort(np.concatenate([each.match_one(terms, x, y) for each in sets.values()]))
+        return self.match_point(self.analyser.tokens(tokens) if isinstance(tokens, str) else tokens, x, y)
+
+    def match_point(self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME) -> np.ndarray:
+        """`match_one` without validation, at a time in microseconds since 1970."""
+        reader = self.versions.enter()
+        try:
+            published = self._published
+            terms = published.vocabulary.terms(tokens)
+            ids = published.snapshots[0].match_one(terms, x, y, time)
+            for each in published.snapshots[1:]:
+                ids = np.sort(np.concatenate((ids, each.match_one(terms, x, y, time))))
+        finally:
+            self.versions.leave(reader)
+        self._keep_up()
+        return ids
+
+    def match_message(
+        self, tokens: list[str], place: Sequence[float], time: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """(ids, scores) of one message at a valid point or box. Scores are None while no kind is scored."""
+        with self.versions.read():
+            published = self._published
+            found = published.match(_message(published.vocabulary, tokens, box_of(place), time))
+        self._keep_up()
+        return found.ids, found.scores
+
+    def message(self, tokens: list[str], box: np.ndarray, time: int) -> MessageBatch:
+        """One message as the terms of this index."""
+        return _message(self.vocabulary, tokens, box, time)
+
+    def _keep_up(self) -> None:
+        for each in self._sets.values():
+            each.keep_up()
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""
@@ -135,20 +206,22 @@ class Index:
 
     def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> None:
         """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed."""
-        read = read_subscriptions(subscriptions, self.vocabulary, self._dialect(on_bad))
-        self.rejects = read.rejects
-        self.insert_read(read)
+        with self.versions.change():  # reading adds tokens to the vocabulary
+            read = read_subscriptions(subscriptions, self.vocabulary, self._dialect(on_bad))
+            self.rejects = read.rejects
+            self.insert_read(read)
 
     def insert_read(self, read: Subscriptions) -> None:
         """Add subscriptions that were read with this index's vocabulary."""
         for kind in read.batches:
             find_method(kind, self.method)
-        if self._weights is None and len(read.ids):
-            self._weights = idf_weights(read, len(self.vocabulary))
-        self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
-        for kind, batch in read.batches.items():
-            if batch.size:
-                self._set_of(KINDS[kind]).insert(batch, read.shapes)
+        with self.versions.change():
+            if self._weights is None and len(read.ids):
+                self._weights = idf_weights(read, len(self.vocabulary))
+            self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
+            for kind, batch in read.batches.items():
+                if batch.size:
+                    self._set_of(KINDS[kind]).insert(batch, read.shapes)
 
     def _set_of(self, kind: Kind) -> SubscriptionSet:
         """The set of a kind, created on first use with those of the method's options that the kind's method takes."""
@@ -156,14 +229,38 @@ class Index:
             known = method_options(find_method(kind.name, self.method))
             options = {name: value for name, value in self.matcher.options.items() if name in known}
             weights = NO_WEIGHTS if self._weights is None else self._weights
-            self._sets[kind.name] = SubscriptionSet(self.method, self.space, options, kind, weights)
+            made = SubscriptionSet(self.method, self.space, options, kind, weights, self.versions)
+            self._sets = self._sets | {kind.name: made}  # a new dict: readers may be looking at the old one
         return self._sets[kind.name]
 
     def remove(self, ids: Iterable[int] | np.ndarray) -> None:
         """Forget subscriptions; an unknown id is no error."""
         gone = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
-        for each in self._sets.values():
-            each.remove(gone)
+        with self.versions.change():
+            for each in self._sets.values():
+                each.remove(gone)
+
+    def drop_unused_tokens(self) -> None:
+        """Give back the tokens that no subscription uses, once there are more of them than of others.
+
+        Terms get other numbers: messages that were read before cannot be matched any more. Weighed tokens are kept.
+        """
+        if len(self.vocabulary) < self._tokens_to_check:
+            return
+        with self.versions.change():
+            weights = NO_WEIGHTS if self._weights is None else self._weights
+            is_used = np.zeros(len(self.vocabulary), bool)
+            is_used[: len(weights)] = True
+            for each in self._sets.values():
+                is_used[each.store.terms_in_use()] = True
+            if 2 * np.count_nonzero(is_used) < len(is_used):
+                vocabulary, used = Vocabulary(self.vocabulary.analyser), np.flatnonzero(is_used)
+                numbers = np.full(len(is_used), -1, np.int32)
+                numbers[used] = vocabulary.add(self.vocabulary.tokens(used))
+                for each in self._sets.values():
+                    each.renumber_terms(numbers, weights)
+                self.vocabulary = vocabulary
+            self._tokens_to_check = max(FEWEST_TOKENS, 2 * len(self.vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a folder, whole or not at all."""
@@ -171,15 +268,28 @@ class Index:
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         if self._weights is not None:
             arrays["weights"] = self._weights
-        for each in self._sets.values():
-            name = _SAVED_AS.get(each.kind.name, each.kind.name)
-            own, parts[name] = each.state()
-            prefix = "" if each.kind is MATCH else f"{name}."
-            arrays |= {f"{prefix}{key}": array for key, array in own.items()}
-        save_index(path, arrays, parts)
+        with self.versions.pause():
+            for each in self._sets.values():
+                name = _SAVED_AS.get(each.kind.name, each.kind.name)
+                own, parts[name] = each.state()
+                prefix = "" if each.kind is MATCH else f"{name}."
+                arrays |= {f"{prefix}{key}": array for key, array in own.items()}
+            save_index(path, arrays, parts)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad)
+
+
+def box_of(place: Sequence[float]) -> np.ndarray:
+    """float64[4]: the box of a point (x, y) or of a box."""
+    x, y = place[:2]
+    return np.array((x, y, x, y) if len(place) == 2 else place, np.float64)
+
+
+def _message(vocabulary: Vocabulary, tokens: list[str], box: np.ndarray, time: int) -> MessageBatch:
+    terms = vocabulary.terms(tokens)
+    starts = np.array((0, len(terms)), np.int64)
+    return MessageBatch(np.zeros(1, np.int64), terms, starts, box.reshape(1, 4), np.array((time,), np.int64))
 
 
 def build_index(
@@ -217,10 +327,10 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     arrays, header = load_index(path, verify)
     analyser = Analyser.from_header(header["analyser"])
     vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
-    sets = []
+    sets, versions = list[SubscriptionSet](), Versions()
     for kind in KINDS.values():
         name = _SAVED_AS.get(kind.name, kind.name)
         if name in header:
             own = arrays if kind is MATCH else part_of(arrays, name)
-            sets.append(SubscriptionSet.restored(own, header[name], kind))
+            sets.append(SubscriptionSet.restored(own, header[name], kind, versions))
     return Index(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:])

@@ -31,6 +31,12 @@ class Space:
         """The space of the argument: None for lon/lat, or the (xmin, ymin, xmax, ymax) of a plane."""
         return LONLAT if space is None else cls(True, _checked_bounds(space))
 
+    def has_point(self, x: float, y: float) -> bool:
+        """Whether these coordinates are valid."""
+        if self.planar:
+            return math.isfinite(x) and math.isfinite(y)
+        return -180.0 <= x <= 180.0 and -90.0 <= y <= 90.0
+
     def header(self) -> dict[str, Any]:
         return {"planar": self.planar, "bounds": list(self.bounds)}
 

@@ -11,9 +11,9 @@ Deviates   the papers scan ids and fetch each subscription; here an entry contai
 from __future__ import annotations
 
 from nearcast.geo.space import Space
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.keyword_lists import KeywordLists
+from nearcast.structures.keyword_lists import KeywordLists, KeywordListsView
 from nearcast.structures.structure_method import StructureMethod
 
 
@@ -22,6 +22,7 @@ class KeywordFirst(StructureMethod):
     paper = "baseline"
     cost_ns = (60.0, 2.2)
     effort_ceiling = 0.1
+    changes_in_place = False
     structure: KeywordLists
 
     def __init__(self, store: RowStore, space: Space) -> None:
@@ -29,4 +30,7 @@ class KeywordFirst(StructureMethod):
         self.structure = KeywordLists(store)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return self.structure.match(messages)
+        return self.searcher(self.store.view()).match(messages)
+
+    def searcher(self, store: StoreView) -> KeywordListsView:
+        return KeywordListsView(self.structure.arrays, store)

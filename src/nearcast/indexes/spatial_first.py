@@ -12,9 +12,9 @@ Deviates   the papers use an R-tree; a grid by box size prunes as much without a
 from __future__ import annotations
 
 from nearcast.geo.space import Space
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.spatial_lists import SpatialLists
+from nearcast.structures.spatial_lists import SpatialLists, SpatialListsView
 from nearcast.structures.structure_method import StructureMethod
 
 
@@ -23,6 +23,7 @@ class SpatialFirst(StructureMethod):
     paper = "baseline"
     cost_ns = (100.0, 3.0)
     effort_ceiling = 0.2
+    changes_in_place = False
     structure: SpatialLists
 
     def __init__(self, store: RowStore, space: Space) -> None:
@@ -30,4 +31,7 @@ class SpatialFirst(StructureMethod):
         self.structure = SpatialLists(store, space)
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return self.structure.match(messages)
+        return self.searcher(self.store.view()).match(messages)
+
+    def searcher(self, store: StoreView) -> SpatialListsView:
+        return self.structure.view(store)

@@ -8,10 +8,11 @@ the message and its box overlaps the message's box. The edges:
 * equal boxes, equal term sets and wholly equal rows are still different rows;
 * a message may have no terms at all, or thousands; its terms are sorted, unique, and below `store.n_terms`;
 * a row has at least one term, unless the method takes termless rows;
-* `insert` brings rows that are already in the store; `remove` names rows that are still there. A removed row must be
-  forgotten: the store may give its number to another row right after;
+* `insert` brings rows that are already in the store; `remove` names rows that are still there;
+* rows are numbered in the order in which they come; a number is not used twice;
 * `expect` may come before `build`, with a sample of the messages to come. Most methods ignore it;
-* `match` changes nothing, so that several threads may call it at once;
+* `match` changes nothing, so that several threads may call it at once. Changes come one at a time, and no thread
+  matches during a change unless the method allows it (`changes_in_place`);
 * each delivered row is reported once per message, in any order; scored kinds report its exact score as well.
 
 Further edges of kind `rank`:
@@ -36,19 +37,19 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from nearcast.errors import InvalidInput, UnknownMethod, UnsupportedKind
 from nearcast.geo.space import Space
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import KINDS, NO_TIME, Hits, MessageBatch, Work
 
 CHOOSER = "auto"
 """The method that stands for the best one. A kind without its own uses the kind's default method."""
 
-_NO_IDS, _NO_TIMES = np.zeros(1, np.int64), np.full(1, NO_TIME, np.int64)
+_NO_IDS = np.zeros(1, np.int64)
 
 REGISTRY: dict[tuple[str, str], type[Method]] = {}
 """Every imported method, by (kind, name)."""
@@ -63,6 +64,20 @@ class Source(NamedTuple):
 
 SOURCES: list[Source] = []
 """Packages of methods. `nearcast.indexes` registers itself here."""
+
+
+class Searcher(Protocol):
+    """The part of a method that readers use."""
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
+
+
+@runtime_checkable
+class PointSearcher(Searcher, Protocol):
+    """A searcher that matches a single message faster than a batch of one."""
+
+    def match_point(self, terms: np.ndarray, x: float, y: float, time: int) -> tuple[np.ndarray, int, int]:
+        """The subscriptions of one message at a point, verified (a new array, ascending); nodes; candidates."""
 
 
 class Method(ABC):
@@ -80,6 +95,10 @@ class Method(ABC):
     """Options that the checks run with, each like "crowded=2 young=8". List every option that takes another path."""
     known_gaps: ClassVar[dict[str, str]] = {}
     """Checks that the method fails, each with the reason. The checks expect the failure, and report if it ends."""
+    changes_in_place: bool = True
+    """A change writes to what `match` reads, so readers wait while rows change. Otherwise readers use the
+    `searcher` of the last version: `insert` and `build` must leave it intact but for rows that are not in its store, and `remove`
+    may only take out the named rows, which no reader wants any more."""
     takes_termless_rows: ClassVar[bool] = False
     """Rows without terms come to the method; otherwise they are stored apart."""
     reports_costs: ClassVar[bool] = False
@@ -129,13 +148,18 @@ class Method(ABC):
     @abstractmethod
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
 
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        """The owners of the rows that hold on one message at a point (a new array, any order); nodes; candidates.
+    def searcher(self, store: StoreView) -> Searcher:
+        """What the readers of one version search. `store` is the same version of the rows."""
+        return self
 
-        Methods override this where they can do better than a batch of one message.
-        """
-        hits, work = self.match(point_message(terms, x, y))
-        return self.store.owner_ids[hits.rows], work.nodes, work.candidates
+    @property
+    def needs_upkeep(self) -> bool:
+        """Whether `keep_up` should be called soon. It is called as a change, between others."""
+        return False
+
+    def keep_up(self) -> None:
+        """Do what need not be done at once."""
+        return None
 
     @property
     @abstractmethod
@@ -151,10 +175,10 @@ class Method(ABC):
         """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
 
 
-def point_message(terms: np.ndarray, x: float, y: float) -> MessageBatch:
-    """One message at a point, as a batch, without id and time."""
+def point_message(terms: np.ndarray, x: float, y: float, time: int = NO_TIME) -> MessageBatch:
+    """One message at a point, as a batch, without id."""
     starts, place = np.array((0, len(terms)), np.int64), np.array(((x, y, x, y),), np.float64)
-    return MessageBatch(_NO_IDS, terms, starts, place, _NO_TIMES)
+    return MessageBatch(_NO_IDS, terms, starts, place, np.array((time,), np.int64))
 
 
 def find_method(kind: str, name: str) -> type[Method]:

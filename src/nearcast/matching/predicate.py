@@ -12,6 +12,7 @@ FLAG_NEGATIVE = 2  # has `not` terms
 FLAG_SHAPED = 4  # its region is smaller than its box
 FLAG_EXPIRES = 8
 FLAG_CHAINED = 16  # its subscription has further rows
+FLAG_LEAVING = 32  # removed; only readers of older versions see it
 
 NEEDS_VERIFYING = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
 
@@ -31,16 +32,6 @@ def has_all_terms(rows, row, marks):
         if marks[terms[k]] == 0:
             return False
     return True
-
-
-@kernel
-def has_any_not_term(rows, row, marks):
-    """Whether a negative term of the row is marked. They lie behind the positive ones."""
-    first = rows.offsets[row] + rows.n_terms[row]
-    for k in range(first, first + rows.n_not[row]):
-        if marks[rows.terms[k]] != 0:
-            return True
-    return False
 
 
 @kernel

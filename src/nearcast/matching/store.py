@@ -1,7 +1,8 @@
 """The row store: the content of every live row, once, for all methods.
 
-Rows are numbered densely; the number of a removed row is used again. Methods keep row numbers, and copies of what they
-want inline; they read the rest here.
+Rows are numbered in the order in which they are added. The number of a removed row is not used again, so readers of an
+older version skip newer rows by their numbers. Methods keep row numbers, and copies of what they want inline; they read
+the rest here.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
+from nearcast.geo.shape_arrays import ShapeArrays
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
-from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_LIVE, FLAG_NEGATIVE, FLAG_SHAPED, NEEDS_VERIFYING
+from nearcast.matching.predicate import (
+    FLAG_EXPIRES,
+    FLAG_LEAVING,
+    FLAG_LIVE,
+    FLAG_NEGATIVE,
+    FLAG_SHAPED,
+    NEEDS_VERIFYING,
+)
 from nearcast.matching.row_params import MatchParams, RowParams
 from nearcast.model import NEVER, NO_SHAPE, RowBatch
 
@@ -30,6 +39,34 @@ class RowArrays(NamedTuple):
     n_not: np.ndarray  # uint16[n]  how many negative terms
     flags: np.ndarray  # uint8[n]   FLAG_* of the predicate
     terms: np.ndarray  # int32[...]
+
+
+class RowDetails(NamedTuple):
+    """What is read of rows that a method has found: whose they are, and what else they demand."""
+
+    owner_ids: np.ndarray  # int64[n]
+    shapes: np.ndarray  # int32[n]    shape of each row, or NO_SHAPE; empty where no row ever had a shape
+    expires: np.ndarray  # int64[n]    or empty where no row ever had an expiry
+    hidden: np.ndarray  # int32[...]  removed rows that methods may still find, ascending
+
+
+class StoreView(NamedTuple):
+    """The rows of one version. Later versions write only behind these rows, or to rows that no reader sees any more."""
+
+    arrays: RowArrays
+    details: RowDetails
+    shapes: ShapeArrays
+    n_terms: int
+    in_id_order: bool
+    id_step: int | None
+    needs_verifying: bool  # some rows demand more than a method decides
+
+    @property
+    def high(self) -> int:
+        return len(self.arrays.flags)
+
+
+NO_ROWS = np.empty(0, np.int32)
 
 
 class RowStore:
@@ -51,8 +88,6 @@ class RowStore:
         self.in_id_order = True  # a larger row number never has a smaller owner id
         self.id_step: int | None = None  # owner id - row number, where all rows have the same: ids given by counting
         self.live_unverified = 0  # live rows that the method alone cannot decide: see verify.py
-        self._free = np.empty(0, np.int32)
-        self._n_free = 0
         self._arena_used = 0
         self._arena_dead = 0
 
@@ -64,6 +99,19 @@ class RowStore:
             views = RowArrays._make([*(column[: self.high] for column in self._rows[:-1]), self._rows.terms])
             self._views = views
         return views
+
+    def view(self, hidden: np.ndarray = NO_ROWS) -> StoreView:
+        """What readers see until the next change. `hidden` are the hidden rows, ascending."""
+        high = self.high
+        return StoreView(
+            self.arrays,
+            RowDetails(self.owner_ids[:high], self._shapes[:high], self._expires[:high], hidden),
+            self.shape_table.view(),
+            self.n_terms,
+            self.in_id_order,
+            self.id_step,
+            self.live_unverified > 0 or len(hidden) > 0,
+        )
 
     @property
     def frequencies(self) -> np.ndarray:
@@ -102,7 +150,7 @@ class RowStore:
         return rows
 
     def remove(self, rows: np.ndarray) -> None:
-        """Forget these live rows, each named once; their numbers may come back."""
+        """Forget these rows, each named once: live ones, or hidden ones that no reader sees any more."""
         flags = self._rows.flags[rows]
         shaped = rows[flags & FLAG_SHAPED > 0]
         if len(shaped):
@@ -113,14 +161,22 @@ class RowStore:
         self.live -= len(rows)
         self.live_unverified -= int(np.count_nonzero(flags & NEEDS_VERIFYING))
         self._rows.flags[rows] = 0
-        self._free = grown(self._free, self._n_free + len(rows))
-        self._free[self._n_free : self._n_free + len(rows)] = rows
-        self._n_free += len(rows)
         if self._arena_dead > 1024 and 2 * self._arena_dead > self._arena_used:
             self._compact_terms()
 
     def live_rows(self) -> np.ndarray:
+        """int32: the rows of the present version."""
+        return np.flatnonzero(self.arrays.flags & (FLAG_LIVE | FLAG_LEAVING) == FLAG_LIVE).astype(np.int32)
+
+    def stored_rows(self) -> np.ndarray:
+        """int32: the live rows, and removed ones that readers of older versions may still see."""
         return np.flatnonzero(self.arrays.flags & FLAG_LIVE).astype(np.int32)
+
+    def terms_in_use(self) -> np.ndarray:
+        """The terms of the live rows, positive and negative, in any order, some repeated."""
+        rows = self.live_rows()
+        counts = self._rows.n_terms[rows].astype(np.int64) + self._rows.n_not[rows]
+        return gathered(self._rows.terms, self._rows.offsets[rows], counts)
 
     def flag(self, rows: np.ndarray, flag: int) -> None:
         self._rows.flags[rows] |= np.uint8(flag)
@@ -152,11 +208,8 @@ class RowStore:
     # -- parts of add and remove
 
     def _number(self, n: int) -> np.ndarray:
-        reused = min(n, self._n_free)
-        self._n_free -= reused
-        again = self._free[self._n_free : self._n_free + reused]
-        rows = np.concatenate([again, np.arange(self.high, self.high + n - reused, dtype=np.int32)])
-        self.high += n - reused
+        rows = np.arange(self.high, self.high + n, dtype=np.int32)
+        self.high += n
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
         self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
@@ -167,7 +220,7 @@ class RowStore:
         if len(ids) == 0:
             return True
         follows = self.high == 0 or bool(self.owner_ids[self.high - 1] < ids[0])
-        return self._n_free == 0 and follows and bool((ids[1:] >= ids[:-1]).all())
+        return follows and bool((ids[1:] >= ids[:-1]).all())
 
     def _add_terms(self, rows: np.ndarray, batch: RowBatch) -> None:
         counts, not_counts = np.diff(batch.term_starts), np.diff(batch.not_starts)
@@ -201,11 +254,12 @@ class RowStore:
             self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
 
     def _compact_terms(self) -> None:
-        rows = self.live_rows()
-        own = self._rows
+        rows, own = self.stored_rows(), self._rows
         counts = own.n_terms[rows].astype(np.int64) + own.n_not[rows]
-        self._rows, self._views = own._replace(terms=gathered(own.terms, own.offsets[rows], counts)), None
-        own.offsets[rows] = starts_of(counts)[:-1]
+        offsets = own.offsets.copy()  # readers still use the old ones, with the old terms
+        offsets[rows] = starts_of(counts)[:-1]
+        terms = gathered(own.terms, own.offsets[rows], counts)
+        self._rows, self._views = own._replace(terms=terms, offsets=offsets), None
         self._arena_used, self._arena_dead = len(self._rows.terms), 0
 
     # -- files
@@ -219,7 +273,6 @@ class RowStore:
             "row_shapes": self._shapes[:n],
             "expires": self._expires[:n],
             "frequencies": self.frequencies,
-            "free": self._free[: self._n_free],
         }
         counts = {"high": n, "live": self.live, "live_late": self.live_unverified, "arena_dead": self._arena_dead}
         counts["in_id_order"] = self.in_id_order
@@ -235,10 +288,10 @@ class RowStore:
         made._rows = RowArrays(*(arrays[name] for name in RowArrays._fields))
         made.owner_ids, made._frequencies = arrays["owner_ids"], arrays["frequencies"]
         made.n_terms = len(made._frequencies)
-        made._shapes, made._expires, made._free = arrays["row_shapes"], arrays["expires"], arrays["free"]
+        made._shapes, made._expires = arrays["row_shapes"], arrays["expires"]
         made.shape_table = shapes
         made.high, made.live, made.live_unverified = header["high"], header["live"], header["live_late"]
-        made._n_free, made._arena_used = len(made._free), len(made._rows.terms)
+        made._arena_used = len(made._rows.terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         made.id_step = header.get("id_step")
         return made

@@ -1,29 +1,28 @@
 """The live subscriptions of one kind: their rows, and the method that indexes them.
 
 A set stores rows, replaces and removes them by subscription id, rebuilds the method after growth, compacts row numbers
-after removals, splits batches over threads, and saves its state. It adds to a method what all methods share: rows
-without terms, NOT terms, exact shapes, expiry, and each pair once and in order.
+after removals, and saves its state. Each change publishes a snapshot, with which readers match.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.ragged import distinct, starts_of
+from nearcast.arrays.ragged import distinct, sorted_sets
 from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.intake import by_owner, checked_messages, checked_rows
-from nearcast.matching.method import Method, make_method, point_message
+from nearcast.matching.method import Method, PointSearcher, make_method
 from nearcast.matching.owners import Owners
-from nearcast.matching.predicate import FLAG_CHAINED, FLAG_LIVE, mark_terms
+from nearcast.matching.predicate import FLAG_CHAINED, FLAG_LEAVING, FLAG_LIVE, mark_terms
 from nearcast.matching.row_params import EXACT_TESTS, NO_WEIGHTS
-from nearcast.matching.store import RowStore
-from nearcast.matching.verify import joined, owners_sorted, verified
-from nearcast.model import MATCH, Found, Kind, MessageBatch, RowBatch, Work
+from nearcast.matching.snapshot import Snapshot, WorkCounter
+from nearcast.matching.store import NO_ROWS, RowStore
+from nearcast.matching.versions import Versions
+from nearcast.model import MATCH, NO_TIME, Found, Kind, MessageBatch, RowBatch, Work
 
 TERMLESS_METHOD = "spatial-first"
 """Serves rows of kind `match` that have no terms, whatever method serves the others."""
@@ -38,14 +37,15 @@ class SubscriptionSet:
     """Subscriptions as rows in; messages as terms in; ids (and scores, of scored kinds) out.
 
     `weights` (float64, by term) weigh terms for scored kinds. They are fixed; later terms weigh as the heaviest.
+    Threads may share a set. Changes take turns; matching takes the snapshot of the last change and never waits for
+    one, unless the method changes in place (`Method.changes_in_place`). Sets with the same `versions` change together.
     """
 
     store: RowStore
     owners: Owners
     method: Method
     termless: Method | None
-    # Counts of `match_one`, kept as plain numbers: adding a `Work` takes 1 us.
-    _nodes = _candidates = _matches = 0
+    snapshot: Snapshot
 
     def __init__(
         self,
@@ -54,12 +54,16 @@ class SubscriptionSet:
         options: dict[str, Any] | None = None,
         kind: Kind = MATCH,
         weights: np.ndarray = NO_WEIGHTS,
+        versions: Versions | None = None,
     ) -> None:
         self.kind = kind
         self.space = space
         self.options = dict(options or {})
-        self._work = Work()
+        self.versions = Versions() if versions is None else versions
+        self._counter = WorkCounter()
         self._start(method, RowStore(space, EXACT_TESTS[kind.name](weights)))
+        self.publish()
+        self.versions.members.append(self)
 
     def _start(self, method: str, store: RowStore) -> None:
         """Begin with an empty method over a store."""
@@ -69,6 +73,7 @@ class SubscriptionSet:
         stores_apart = self.kind is MATCH and not self.method.takes_termless_rows
         self.termless = make_method(TERMLESS_METHOD, store, self.space, {}) if stores_apart else None
         self._rows_at_build = self._n_termless = self._n_chained = 0
+        self._leaving: list[tuple[int, np.ndarray]] = []  # (version that removed them, rows), until readers are gone
 
     def __len__(self) -> int:
         """The number of subscriptions. A subscription whose expression can never hold has no row and is not counted."""
@@ -82,7 +87,7 @@ class SubscriptionSet:
     @property
     def stats(self) -> Work:
         """The work done so far."""
-        return self._work.plus(Work(self._nodes, self._candidates, self._matches))
+        return self._counter.total
 
     # -- changes
 
@@ -93,7 +98,19 @@ class SubscriptionSet:
     def insert(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
         """Add subscriptions; a subscription whose id is known is replaced."""
         batch = checked_rows(batch, self.kind)
-        self.remove(batch.owner_ids)
+        with self.versions.change():
+            self._remove(batch.owner_ids)
+            if batch.size:
+                self._add(batch, shapes)
+
+    def remove(self, ids: np.ndarray) -> None:
+        """Forget subscriptions by id; an unknown id is no error."""
+        if len(self.owners):
+            with self.versions.change():
+                self._remove(np.asarray(ids, np.int64))
+
+    def _add(self, batch: RowBatch, shapes: ShapeColumns) -> None:
+        self._exclude_readers()
         if self.store.high == 0:
             batch = by_owner(batch)  # row numbers then follow ids, and sorted rows are sorted ids
         rows = self.store.add(batch, shapes)
@@ -105,26 +122,36 @@ class SubscriptionSet:
             self.termless.insert(termless)
             self._n_termless += len(termless)
         if self._rows_at_build == 0 or self.store.live > self.method.rebuild_growth * self._rows_at_build:
-            self.method.build(self._divided(self.store.live_rows())[0])
+            self.method.build(self._divided(self.store.stored_rows())[0])
             self._rows_at_build = self.store.live
         elif len(own):
             self.method.insert(own)
 
-    def remove(self, ids: np.ndarray) -> None:
-        """Forget subscriptions by id; an unknown id is no error."""
+    def _remove(self, ids: np.ndarray) -> None:
         if len(self.owners) == 0:
             return
-        ids = distinct(np.asarray(ids, np.int64))
+        ids = distinct(ids)
         rows = self.owners.rows(ids)
         if len(rows) == 0:
             return
-        self._unindex(rows)
-        self.store.remove(rows)
         self.owners.remove(ids)
-        if self.store.high > _SMALLEST_COMPACTION and 4 * self.store.live < self.store.high:
-            self._compact()
+        if self._changes_in_place:
+            self._exclude_readers()
+            self._take_out(rows)
+        else:
+            self.store.flag(rows, FLAG_LEAVING)
+            self._leaving.append((self.versions.next_number, rows))
 
-    def _unindex(self, rows: np.ndarray) -> None:
+    @property
+    def _changes_in_place(self) -> bool:
+        return self.method.changes_in_place
+
+    def _exclude_readers(self) -> None:
+        if self._changes_in_place:
+            self.versions.exclude_readers()
+
+    def _take_out(self, rows: np.ndarray) -> None:
+        """Remove rows that no reader sees any more."""
         own, termless = self._divided(rows)
         if len(own):
             self.method.remove(own)
@@ -132,6 +159,9 @@ class SubscriptionSet:
             self.termless.remove(termless)
             self._n_termless -= len(termless)
         self._n_chained -= int(np.count_nonzero(self.store.arrays.flags[rows] & FLAG_CHAINED))
+        self.store.remove(rows)
+        if self.store.high > _SMALLEST_COMPACTION and 2 * self.store.live < self.store.high:
+            self._compact()
 
     def _divided(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows that the method indexes, rows that are stored apart)."""
@@ -143,64 +173,88 @@ class SubscriptionSet:
     def _compact(self) -> None:
         """Renumber the live rows and rebuild: returns the memory of removed rows, at amortised O(1) a removal."""
         batch, shapes = self.store.batch(self.store.live_rows())
-        batch = by_owner(batch)  # rows of one owner must be neighbours again for the chains
+        self._begin_anew(batch, shapes, self.store.params.weights, self.method.expected)
+
+    def renumber_terms(self, numbers: np.ndarray, weights: np.ndarray) -> None:
+        """Give each term t the number numbers[t] (int32; -1 for unused terms), as part of a change.
+
+        Terms keep their order. `weights` are by new numbers.
+        """
+        batch, shapes = self.store.batch(self.store.live_rows())
+        batch = batch._replace(terms=numbers[batch.terms], not_terms=numbers[batch.not_terms])
         expected = self.method.expected
-        self._start(self.method.name, RowStore(self.space, EXACT_TESTS[self.kind.name](self.store.params.weights)))
+        if expected is not None:
+            known = np.where(expected.terms < len(numbers), numbers[np.minimum(expected.terms, len(numbers) - 1)], -1)
+            terms, starts = sorted_sets(known.astype(np.int32), expected.term_starts)
+            expected = expected._replace(terms=terms, term_starts=starts)
+        self._begin_anew(batch, shapes, weights, expected)
+
+    def _begin_anew(
+        self, batch: RowBatch, shapes: ShapeColumns, weights: np.ndarray, expected: MessageBatch | None
+    ) -> None:
+        """Replace all rows. Readers keep what they have."""
+        self._start(self.method.name, RowStore(self.space, EXACT_TESTS[self.kind.name](weights)))
         if expected is not None:
             self.method.expect(expected)
         if batch.size:
-            self.insert(batch, shapes)
+            self._add(by_owner(batch), shapes)  # rows of one owner must be neighbours again for the chains
+
+    # -- versions
+
+    def publish(self) -> None:
+        """Make the present state the one that readers match with."""
+        view = self.store.view(self._hidden_rows())
+        searcher = self.method.searcher(view)
+        has_points = isinstance(searcher, PointSearcher) and not self.method.reports_costs
+        termless = self.termless.searcher(view) if self.termless is not None and self._n_termless else None
+        points = searcher if has_points else None
+        self.snapshot = Snapshot(view, searcher, termless, points, self._n_chained > 0, self._counter)
+
+    def reclaim(self, oldest: int) -> bool:
+        """Take out the rows that were removed up to version `oldest`; return whether there were any."""
+        due = [rows for version, rows in self._leaving if version <= oldest]
+        self._leaving = [each for each in self._leaving if each[0] > oldest]
+        if due:
+            self._take_out(np.concatenate(due))
+        return bool(due)
+
+    def _hidden_rows(self) -> np.ndarray:
+        return np.sort(np.concatenate([rows for _, rows in self._leaving])) if self._leaving else NO_ROWS
 
     # -- matching
 
     def match(self, messages: MessageBatch, threads: int = 1) -> Found:
-        """The subscriptions of each message. Several threads may call this at once, between changes."""
-        messages = checked_messages(messages, self.store.n_terms)
-        parts = _cut(messages, threads)
-        if len(parts) == 1:
-            answers = [self._match_part(parts[0])]
-        else:
-            with ThreadPoolExecutor(len(parts)) as pool:
-                answers = list(pool.map(self._match_part, parts))
-        for _, work in answers:
-            self._work = self._work.plus(work)
-        return _concatenated([found for found, _ in answers])
+        """The subscriptions of each message."""
+        with self.versions.read():
+            found = self.snapshot.match(messages, threads)
+        self.keep_up()
+        return found
 
-    def match_one(self, terms: np.ndarray, x: float, y: float) -> np.ndarray:
+    def match_one(self, terms: np.ndarray, x: float, y: float, time: int = NO_TIME) -> np.ndarray:
         """The subscriptions of one message at a point, by the shortest path. Terms: int32, sorted, unique, >= 0."""
-        store, method = self.store, self.method
-        if len(terms) and terms.item(-1) >= store.n_terms:
-            terms = terms[: np.searchsorted(terms, store.n_terms)]
-        if self._n_termless or store.live_unverified or self._n_chained or method.reports_costs:
-            found, work = self._match_part(point_message(terms, x, y))
-            self._work = self._work.plus(work)
-            return found.ids
-        ids, nodes, candidates = method.match_point(terms, x, y)
-        if len(ids) > 1:
-            ids.sort()
-        self._nodes += nodes
-        self._candidates += candidates
-        self._matches += len(ids)
+        reader = self.versions.enter()
+        try:
+            ids = self.snapshot.match_one(terms, x, y, time)
+        finally:
+            self.versions.leave(reader)
+        self.keep_up()
         return ids
 
-    def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
-        hits, work = self.method.match(messages)
-        if self.termless is not None and self._n_termless:
-            more, more_work = self.termless.match(messages)
-            hits, work = joined(hits, more), work.plus(more_work)
-        hits = verified(self.store, messages, hits)
-        found = owners_sorted(self.store, hits, self._n_chained > 0)
-        return found, work._replace(matches=len(found.ids))
+    def keep_up(self) -> None:
+        """Let the method do what can wait, unless a change is being made. The caller is not a reader."""
+        if self.method.needs_upkeep:
+            self.versions.try_change(self.method.keep_up)
 
     def score(self, subscription: int, message: MessageBatch) -> tuple[float, float]:
         """The best score of one subscription on one message, and the least score that it delivers.
 
         A subscription whose expression can never hold has no row; its score is 0 of at least 1.
         """
-        message, marks = checked_messages(message, self.store.n_terms), np.zeros(self.store.n_terms, np.uint8)
-        mark_terms(marks, message, 0, 1)
-        params, rows = self.store.params, self.owners.rows(np.array([subscription], np.int64))
-        scores = [(params.score(self.store, row, marks, message.boxes[0]), params.least_score(row)) for row in rows]
+        with self.versions.pause():
+            message, marks = checked_messages(message, self.store.n_terms), np.zeros(self.store.n_terms, np.uint8)
+            mark_terms(marks, message, 0, 1)
+            params, rows = self.store.params, self.owners.rows(np.array([subscription], np.int64))
+            scores = [(params.score(self.store, row, marks, message.boxes[0]), params.least_score(row)) for row in rows]
         return max(scores, key=lambda each: each[0] - each[1], default=(0.0, 1.0))
 
     # -- files
@@ -235,9 +289,16 @@ class SubscriptionSet:
         return parts
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any], kind: Kind = MATCH) -> SubscriptionSet:
+    def restored(
+        cls,
+        arrays: dict[str, np.ndarray],
+        header: dict[str, Any],
+        kind: Kind = MATCH,
+        versions: Versions | None = None,
+    ) -> SubscriptionSet:
         """The set of a saved state."""
-        made = cls(header["method"], Space.from_header(header["space"]), header["options"], kind)
+        space = Space.from_header(header["space"])
+        made = cls(header["method"], space, header["options"], kind, versions=versions)
         params, parts = made.store.params, header["parts"]
         shapes = ShapeTable(made.space)
         if "shapes" in parts:
@@ -253,29 +314,13 @@ class SubscriptionSet:
             is_live = store.arrays.flags & FLAG_LIVE > 0
             made._n_termless = int(np.count_nonzero(is_live & (store.arrays.n_terms == 0)))
         made._rows_at_build, made._n_chained = header["rows_at_build"], header.get("chained", 0)
+        leaving = np.flatnonzero(store.arrays.flags & FLAG_LEAVING).astype(np.int32)
+        if len(leaving):
+            made._take_out(leaving)
+        made.publish()
         return made
 
 
 def part_of(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:
     """The arrays of one part, by their names within the part."""
     return {key.split(".", 1)[1]: array for key, array in arrays.items() if key.startswith(f"{name}.")}
-
-
-def _cut(messages: MessageBatch, threads: int) -> list[MessageBatch]:
-    """At most `threads` parts of about equally many terms: long messages cost more than short ones."""
-    parts = max(1, min(threads, messages.size))
-    total = messages.term_starts[-1] + messages.size
-    weights = messages.term_starts + np.arange(messages.size + 1)
-    edges = np.searchsorted(weights, np.linspace(0, total, parts + 1)[1:-1])
-    bounds = np.unique(np.concatenate([[0], edges, [messages.size]]))
-    if len(bounds) == 1:
-        return [messages]
-    return [messages.part(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-
-
-def _concatenated(parts: list[Found]) -> Found:
-    if len(parts) == 1:
-        return parts[0]
-    starts = starts_of(np.concatenate([np.diff(part.starts) for part in parts]))
-    scores = [part.scores for part in parts if part.scores is not None]
-    return Found(np.concatenate([part.ids for part in parts]), starts, np.concatenate(scores) if scores else None)

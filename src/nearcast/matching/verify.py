@@ -8,44 +8,94 @@ from nearcast.arrays.jit import kernel
 from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
-from nearcast.matching.predicate import FLAG_EXPIRES, FLAG_NEGATIVE, FLAG_SHAPED, has_any_not_term, mark_terms
-from nearcast.matching.store import RowStore, scatter
+from nearcast.geo.shape_arrays import locate, shape_overlaps
+from nearcast.matching.predicate import (
+    FLAG_EXPIRES,
+    FLAG_LEAVING,
+    FLAG_LIVE,
+    FLAG_NEGATIVE,
+    FLAG_SHAPED,
+    NEEDS_VERIFYING,
+)
+from nearcast.matching.store import StoreView, scatter
 from nearcast.model import NO_TIME, Found, Hits, MessageBatch
 
 _AHEAD = 16
+_NO_SCORES = np.empty(0)
 
 
-def verified(store: RowStore, messages: MessageBatch, hits: Hits) -> Hits:
-    """The hits that hold in full."""
-    if store.live_unverified == 0 or len(hits.rows) == 0:
+def verified(store: StoreView, messages: MessageBatch, hits: Hits) -> Hits:
+    """The hits that hold in full, in the same arrays."""
+    if not store.needs_verifying or len(hits.rows) == 0:
         return hits
-    keep = np.ones(len(hits.rows), bool)
-    marks = np.zeros(store.n_terms, np.uint8)
-    _check_negatives_and_expiry(store.arrays, store.expires, messages, hits.rows, hits.starts, marks, keep)
-    _check_shapes(store, messages, hits, keep)
-    starts = np.asarray(starts_of(keep)[hits.starts])
-    return Hits(hits.rows[keep], starts, None if hits.scores is None else hits.scores[keep])
-
-
-def _check_shapes(store: RowStore, messages: MessageBatch, hits: Hits, keep: np.ndarray) -> None:
-    shaped = np.flatnonzero(keep & (store.arrays.flags[hits.rows] & FLAG_SHAPED > 0))
-    if len(shaped):
-        message_rows = np.searchsorted(hits.starts, shaped, side="right") - 1
-        shapes = store.shapes_of(hits.rows[shaped])
-        keep[shaped] = store.shape_table.overlaps(shapes, messages.boxes[message_rows])
+    rows, starts = hits.rows, hits.starts
+    scores = _NO_SCORES if hits.scores is None else hits.scores
+    n = _keep_delivered(store.arrays, store.details, store.shapes, messages, rows, starts, scores)
+    return Hits(rows[:n], starts, None if hits.scores is None else scores[:n])
 
 
 @kernel
-def _check_negatives_and_expiry(rows, expires, messages, hit_rows, hit_starts, marks, keep):
+def _keep_delivered(rows, details, shapes, messages, hit_rows, hit_starts, hit_scores):
+    """Move the hits that hold in full to the front, and adapt the starts; return how many there are."""
+    place = np.empty(4)
+    n = first = 0
     for m in range(len(hit_starts) - 1):
-        mark_terms(marks, messages, m, 1)
-        for k in range(hit_starts[m], hit_starts[m + 1]):
+        stop, is_located = hit_starts[m + 1], False
+        for k in range(first, stop):
+            if k + _AHEAD < len(hit_rows):
+                prefetch(rows.flags, hit_rows[k + _AHEAD])
             row = hit_rows[k]
-            if rows.flags[row] & FLAG_NEGATIVE and has_any_not_term(rows, row, marks):
-                keep[k] = False
-            elif rows.flags[row] & FLAG_EXPIRES and messages.times[m] != NO_TIME:
-                keep[k] = messages.times[m] < expires[row]
-        mark_terms(marks, messages, m, 0)
+            if rows.flags[row] & FLAG_SHAPED and not is_located:
+                locate(shapes, messages.boxes, m, place)
+                is_located = True
+            if is_delivered(rows, details, shapes, row, messages, m, place):
+                hit_rows[n] = row
+                if len(hit_scores):
+                    hit_scores[n] = hit_scores[k]
+                n += 1
+        hit_starts[m + 1] = n
+        first = stop
+    return n
+
+
+@kernel
+def is_delivered(rows, details, shapes, row, messages, message, place):
+    """Whether a row that a method has found holds in full. `place` is what `locate` wrote for the message."""
+    flags = rows.flags[row]
+    if flags & (NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE) == FLAG_LIVE:
+        return True
+    if flags & FLAG_LIVE == 0 or (flags & FLAG_LEAVING and _has_value(details.hidden, 0, len(details.hidden), row)):
+        return False
+    time = messages.times[message]
+    if flags & FLAG_EXPIRES and time != NO_TIME and time >= details.expires[row]:
+        return False
+    if flags & FLAG_NEGATIVE and _has_not_term(rows, row, messages, message):
+        return False
+    return flags & FLAG_SHAPED == 0 or shape_overlaps(shapes, details.shapes[row], messages.boxes, message, place)
+
+
+@kernel
+def _has_not_term(rows, row, messages, message):
+    """Whether a negative term of the row occurs in the message. They lie behind the positive ones."""
+    first = rows.offsets[row] + rows.n_terms[row]
+    start, stop = messages.term_starts[message], messages.term_starts[message + 1]
+    for k in range(first, first + rows.n_not[row]):
+        if _has_value(messages.terms, start, stop, rows.terms[k]):
+            return True
+    return False
+
+
+@kernel
+def _has_value(values, low, high, value):
+    """Whether a value is in values[low:high], which ascends."""
+    stop = high
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low < stop and values[low] == value
 
 
 def joined(first: Hits, second: Hits) -> Hits:
@@ -59,7 +109,7 @@ def joined(first: Hits, second: Hits) -> Hits:
     return Hits(rows, starts)
 
 
-def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> Found:
+def owners_sorted(store: StoreView, hits: Hits, has_chains: bool) -> Found:
     """The subscriptions of each message, sorted by id. Where rows share owners, each id once, with its best score."""
     if hits.scores is not None:
         return _scored_owners(store, hits)
@@ -68,13 +118,12 @@ def owners_sorted(store: RowStore, hits: Hits, has_chains: bool) -> Found:
     ids = _owners(store, hits.rows)
     if store.in_id_order and not has_chains:
         return Found(ids, hits.starts)
-    starts = hits.starts.copy()
-    n = _sort_ids(ids, starts, store.in_id_order, has_chains)
-    return Found(ids[:n], starts)
+    n = _sort_ids(ids, hits.starts, store.in_id_order, has_chains)
+    return Found(ids[:n], hits.starts)
 
 
-def _scored_owners(store: RowStore, hits: Hits) -> Found:
-    ids, scores, starts = store.owner_ids[hits.rows], np.asarray(hits.scores), hits.starts
+def _scored_owners(store: StoreView, hits: Hits) -> Found:
+    ids, scores, starts = store.details.owner_ids[hits.rows], np.asarray(hits.scores), hits.starts
     falls = np.flatnonzero(ids[1:] <= ids[:-1]) + 1
     if np.isin(falls, starts).all():
         return Found(ids, starts, scores)
@@ -86,12 +135,12 @@ def _scored_owners(store: RowStore, hits: Hits) -> Found:
     return Found(ids[is_best], np.asarray(starts_of(is_best)[starts]), scores[is_best])
 
 
-def _owners(store: RowStore, rows: np.ndarray) -> np.ndarray:
+def _owners(store: StoreView, rows: np.ndarray) -> np.ndarray:
     """The owner of each row. A lookup is a cache miss, 8 ns a row; consecutive ids need none."""
     if store.id_step is not None:
         return rows + np.int64(store.id_step)
     ids = np.empty(len(rows), np.int64)
-    _gather(store.owner_ids, rows, ids)
+    _gather(store.details.owner_ids, rows, ids)
     return ids
 
 

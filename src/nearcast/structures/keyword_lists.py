@@ -5,13 +5,15 @@ Used by the method `keyword-first` and by the young part of `pyramid`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.postings import PostingArrays, Postings, scan_list
+from nearcast.structures.postings import PostingArrays, Postings, list_of, scan_list
 from nearcast.structures.structure_method import run_search
 from nearcast.structures.term_order import rarest_two
 
@@ -45,9 +47,6 @@ class KeywordLists:
     def remove(self, rows: np.ndarray) -> None:
         self._lists.remove(rows)
 
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return run_search(match_lists, (self.arrays,), self._store, messages)
-
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
         return self._lists.state()
 
@@ -55,20 +54,35 @@ class KeywordLists:
         self._lists.restore(arrays, header)
 
 
+class KeywordListsView(NamedTuple):
+    """A version of the lists, for readers."""
+
+    lists: PostingArrays
+    store: StoreView
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        return search_lists(self.lists, self.store, messages)
+
+
+def search_lists(lists: PostingArrays, store: StoreView, messages: MessageBatch) -> tuple[Hits, Work]:
+    """The rows of the lists that match each message."""
+    return run_search(match_lists, (lists,), store, messages)
+
+
 @kernel
 def match_lists(lists, store, messages, marks, starts):
     """Fill starts; return the rows that match, the number of lists read and of entries compared."""
     out = np.empty(1024, np.int32)
     n = nodes = seen = 0
-    n_lists = len(lists.counts)
+    n_lists = len(lists.heads)
     for m in range(len(starts) - 1):
         box = messages.boxes[m]
         mark_terms(marks, messages, m, 1)
         for k in range(messages.term_starts[m], messages.term_starts[m + 1]):
             term = messages.terms[k]
-            if term < n_lists and lists.counts[term] > 0:
-                out, n = scan_list(lists, term, store, marks, box, out, n)
-                seen += lists.counts[term]
+            if term < n_lists and list_of(lists, term)[1] > 0:
+                out, n, count = scan_list(lists, term, store, marks, box, out, n)
+                seen += count
                 nodes += 1
         mark_terms(marks, messages, m, 0)
         starts[m + 1] = n

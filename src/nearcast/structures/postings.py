@@ -1,7 +1,11 @@
 """Posting lists whose entries contain what a scan needs: the row, its box (float32, rounded outward) and one more term.
 
 Each row is in exactly one list, so no pair is compared twice. All lists lie in one arena. A full list moves to the end
-of the arena with half as much room again, and the arena is packed once a third of it is holes.
+of the arena with half as much room again. The arena is packed once a third of it is holes and removed entries.
+
+Readers may scan while one thread changes the lists. Where a list begins and how long it is are one number, which is
+written last. An entry never moves within its list: a removed entry stays, with a box that overlaps nothing. A list that
+moves leaves its old entries where they are. Packing and growing make new arrays.
 """
 
 from __future__ import annotations
@@ -11,22 +15,27 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown, with_room
-from nearcast.arrays.jit import kernel, lean_kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
+from nearcast.arrays.pointers import unsafe_int32, unsafe_int64, unsafe_small_boxes
 from nearcast.arrays.ragged import starts_of
+from nearcast.arrays.vector import finish_writes
 from nearcast.matching.predicate import row_holds
 from nearcast.structures.arena import has_many_holes, larger_room
 from nearcast.structures.boxes import outward, rounded_down
 
 NO_LIST = -1
+REMOVED = -1
+"""In place of a row: the entry was removed."""
+_COUNT_BITS = 28
+_COUNT_MASK = (1 << _COUNT_BITS) - 1
 
 
 class PostingArrays(NamedTuple):
-    """One row a list (three arrays), the arena (three arrays), and one row a row (two arrays); saved by these names."""
+    """One row a list (two arrays), the arena (three arrays), and one row a row (two arrays); saved by these names."""
 
-    offsets: np.ndarray  # int64[n_lists]  first entry in the arena
-    counts: np.ndarray  # int32[n_lists]
+    heads: np.ndarray  # int64[n_lists]  first entry in the arena << 28 | number of entries
     rooms: np.ndarray  # int32[n_lists]  how many entries fit before the list must move
-    rows: np.ndarray  # int32[arena]
+    rows: np.ndarray  # int32[arena]    or REMOVED
     pivots: np.ndarray  # int32[arena]    a term that must occur in the message, or NO_TERM
     boxes: np.ndarray  # float32[arena,4]
     lists: np.ndarray  # int32[n_rows]   the row's list, or NO_LIST
@@ -37,9 +46,9 @@ class Postings:
     """Posting lists that change. Kernels of methods scan them with `scan_list`."""
 
     def __init__(self) -> None:
-        self.arrays = _laid_out(np.zeros(0, np.int64), 0)
-        self._used = 0
-        self._live = 0
+        self.arrays = NO_POSTINGS
+        self._used = 0  # entries of the arena, holes and removed ones included
+        self._removed = 0
 
     @property
     def nbytes(self) -> int:
@@ -51,7 +60,7 @@ class Postings:
         """Replace all lists by `entries` = (lists, rows, pivots), with the exact boxes of the rows."""
         lists, rows, pivots = entries
         self.arrays = _laid_out(np.bincount(lists, minlength=n_lists), n_rows)
-        self._used = self._live = len(rows)
+        self._used, self._removed = len(rows), 0
         _append(self.arrays, entries, outward(boxes), 0, 0)
 
     def append(
@@ -65,18 +74,18 @@ class Postings:
             if done == len(entries[0]):
                 break
             self._make_room(int(self.arrays.rooms[entries[0][done]]) * 2 + 4)
-        self._live += len(rounded)
 
     def remove(self, rows: np.ndarray) -> None:
-        """Remove rows from their lists, each in constant time: the last entry of the list takes its place."""
+        """Remove rows from their lists, each in constant time."""
         _remove(self.arrays, rows)
-        self._live -= len(rows)
+        self._removed += len(rows)
+        if self._removed > 1024 and 2 * self._removed > self._used:
+            self._pack()
 
     def _make_lists(self, n_lists: int, n_rows: int) -> None:
         old = self.arrays
         self.arrays = old._replace(
-            offsets=grown(old.offsets, n_lists, fill=0),
-            counts=grown(old.counts, n_lists, fill=0),
+            heads=grown(old.heads, n_lists, fill=0),
             rooms=grown(old.rooms, n_lists, fill=0),
             lists=grown(old.lists, n_rows, fill=NO_LIST),
             places=grown(old.places, n_rows),
@@ -84,7 +93,7 @@ class Postings:
 
     def _make_room(self, needed: int) -> None:
         """Make room for `needed` more entries at the end of the arena: pack it if it has many holes, then grow it."""
-        if has_many_holes(self._used, int(self.arrays.rooms.sum(dtype=np.int64))):
+        if has_many_holes(self._used, int(self.arrays.rooms.sum(dtype=np.int64)) - self._removed):
             self._pack()
         a = self.arrays
         size = self._used + needed
@@ -92,28 +101,28 @@ class Postings:
 
     def _pack(self) -> None:
         old = self.arrays
-        new = _laid_out(old.counts, 0)
-        _copy_lists(old, new)
-        self.arrays = new._replace(lists=old.lists, places=old.places)
-        self._used = len(new.rows)
+        counts = np.zeros(len(old.heads), np.int64)
+        _count_live(old, counts)
+        new = _laid_out(counts, 0)._replace(lists=old.lists, places=old.places)
+        _copy_live(old, new)
+        self.arrays, self._used, self._removed = new, len(new.rows), 0
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, int]]:
         arrays = self.arrays._asdict()
         for name in ("rows", "pivots", "boxes"):
             arrays[name] = arrays[name][: self._used]
-        return {f"posting_{name}": array for name, array in arrays.items()}, {"live": self._live}
+        return {f"posting_{name}": array for name, array in arrays.items()}, {"removed": self._removed}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
         self.arrays = PostingArrays(*(arrays[f"posting_{name}"] for name in PostingArrays._fields))
-        self._used, self._live = len(self.arrays.rows), header["live"]
+        self._used, self._removed = len(self.arrays.rows), header["removed"]
 
 
 def _laid_out(counts: np.ndarray, n_rows: int) -> PostingArrays:
     """Empty lists with room for exactly `counts` entries."""
     starts = starts_of(counts)
     return PostingArrays(
-        starts[:-1].copy(),
-        np.zeros(len(counts), np.int32),
+        starts[:-1] << _COUNT_BITS,
         counts.astype(np.int32),
         np.empty(starts[-1], np.int32),
         np.empty(starts[-1], np.int32),
@@ -123,80 +132,118 @@ def _laid_out(counts: np.ndarray, n_rows: int) -> PostingArrays:
     )
 
 
+NO_POSTINGS = _laid_out(np.zeros(0, np.int64), 0)
+
+
+@kernel
+def unsafe_postings(pointers, first):
+    """Lists whose arrays stand from position `first` on among packed arguments."""
+    return PostingArrays(
+        unsafe_int64(pointers, first),
+        unsafe_int32(pointers, first + 1),
+        unsafe_int32(pointers, first + 2),
+        unsafe_int32(pointers, first + 3),
+        unsafe_small_boxes(pointers, first + 4),
+        unsafe_int32(pointers, first + 5),
+        unsafe_int32(pointers, first + 6),
+    )
+
+
+@inline_kernel
+def list_of(lists, which):
+    """(first entry, number of entries) of a list."""
+    head = lists.heads[which]
+    return head >> _COUNT_BITS, head & _COUNT_MASK
+
+
 @kernel
 def _append(lists, entries, boxes, done, used):
     """Append entries from `done` on until the arena is full; return how many are done, and the end of the arena."""
     wanted, rows, pivots = entries
     for i in range(done, len(wanted)):
         which = wanted[i]
-        if lists.counts[which] == lists.rooms[which]:
-            room = larger_room(lists.counts[which])
+        first, place = list_of(lists, which)
+        if place == lists.rooms[which]:
+            room = larger_room(place)
             if used + room > len(lists.rows):
                 return i, used
-            _copy_list(lists, which, lists, used)
-            lists.offsets[which] = used
+            _copy_entries(lists, first, place, used)
+            first = used
             lists.rooms[which] = room
             used += room
-        place = lists.counts[which]
-        target = lists.offsets[which] + place
+        target = first + place
         lists.rows[target] = rows[i]
         lists.pivots[target] = pivots[i]
         lists.boxes[target] = boxes[i]
         lists.lists[rows[i]] = which
         lists.places[rows[i]] = place
-        lists.counts[which] = place + 1
+        finish_writes()
+        lists.heads[which] = (first << _COUNT_BITS) | (place + 1)
     return len(wanted), used
 
 
 @lean_kernel
-def _copy_list(old, which, new, target):
-    """Copy the entries of a list to the arena of `new`, from `target` on.
+def _copy_entries(lists, source, count, target):
+    """Copy entries to another place of the arena.
 
-    Counting the references of both tuples took 0.25 us for each list that moves, as long as the rest of an insert.
+    Counting the references of the tuple took 0.25 us for each list that moves, as long as the rest of an insert.
     """
-    source = old.offsets[which]
-    for k in range(old.counts[which]):
-        new.rows[target + k] = old.rows[source + k]
-        new.pivots[target + k] = old.pivots[source + k]
+    for k in range(count):
+        lists.rows[target + k] = lists.rows[source + k]
+        lists.pivots[target + k] = lists.pivots[source + k]
         for side in range(4):
-            new.boxes[target + k, side] = old.boxes[source + k, side]
+            lists.boxes[target + k, side] = lists.boxes[source + k, side]
 
 
 @kernel
-def _copy_lists(old, new):
-    for which in range(len(old.counts)):
-        new.counts[which] = old.counts[which]
-        _copy_list(old, which, new, new.offsets[which])
+def _count_live(lists, out_counts):
+    for which in range(len(out_counts)):
+        first, count = list_of(lists, which)
+        for k in range(first, first + count):
+            out_counts[which] += lists.rows[k] != REMOVED
+
+
+@kernel
+def _copy_live(old, new):
+    """Copy the entries that were not removed to the lists of `new`, which have room for exactly these."""
+    for which in range(len(old.heads)):
+        source, count = list_of(old, which)
+        target, place = list_of(new, which)
+        for k in range(source, source + count):
+            if old.rows[k] != REMOVED:
+                new.rows[target + place] = old.rows[k]
+                new.pivots[target + place] = old.pivots[k]
+                new.boxes[target + place] = old.boxes[k]
+                new.places[old.rows[k]] = place
+                place += 1
+        new.heads[which] = (target << _COUNT_BITS) | place
 
 
 @kernel
 def _remove(lists, rows):
     for i in range(len(rows)):
         which = lists.lists[rows[i]]
-        gap = lists.offsets[which] + lists.places[rows[i]]
-        last = lists.offsets[which] + lists.counts[which] - 1
-        moved = lists.rows[last]
-        lists.rows[gap] = moved
-        lists.pivots[gap] = lists.pivots[last]
-        lists.boxes[gap] = lists.boxes[last]
-        lists.places[moved] = lists.places[rows[i]]
+        at = list_of(lists, which)[0] + lists.places[rows[i]]
+        lists.rows[at] = REMOVED
+        lists.boxes[at] = np.nan  # overlaps nothing
         lists.lists[rows[i]] = NO_LIST
-        lists.counts[which] -= 1
 
 
 @kernel
 def scan_list(lists, which, store, marks, box, out, n):
-    """Write the rows of one list that match to out[n:]; return (out, n), with a larger `out` where it was too small."""
-    first = lists.offsets[which]
-    out = with_room(out, n, lists.counts[which] + 1)
-    stop = overlapping(lists.boxes, first, first + lists.counts[which], box, out, n)
+    """Write the rows of one list that match to out[n:]; return (out, n, number of entries), with a larger `out` where
+    it was too small. Rows that are not in this view of the store are left out.
+    """
+    first, count = list_of(lists, which)
+    out = with_room(out, n, count + 1)
+    stop = overlapping(lists.boxes, first, first + count, box, out, n)
     stop = _marked(lists.pivots, first, marks, out, n, stop)
     for j in range(n, stop):
         row = lists.rows[first + out[j]]
-        if row_holds(store, row, marks, box):
+        if 0 <= row < len(store.flags) and row_holds(store, row, marks, box):
             out[n] = row
             n += 1
-    return out, n
+    return out, n, count
 
 
 @kernel

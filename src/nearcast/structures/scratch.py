@@ -6,6 +6,7 @@ when all others are in use. So there are as many objects as threads ever matched
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Generic, TypeVar
@@ -51,3 +52,15 @@ class ZeroedPool(ScratchPool[Z]):
     def sized(self, *sizes: int) -> AbstractContextManager[Z]:
         """Borrow a tuple whose arrays have at least these sizes."""
         return self.borrow(lambda old: self._kind(*(grown(a, n, fill=0) for a, n in zip(old, sizes, strict=True))))
+
+
+class Marks(threading.local):
+    """One byte a term, for each thread. Every search leaves the marks zero."""
+
+    _marks = np.zeros(0, np.uint8)
+
+    def sized(self, n_terms: int) -> np.ndarray:
+        """At least this many marks."""
+        if len(self._marks) < n_terms:
+            self._marks = np.zeros(n_terms + n_terms // 2, np.uint8)
+        return self._marks

@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.geo.loose_grid import LooseGrid, cells_near
+from nearcast.arrays.pointers import PackedArrays, unsafe_floats, unsafe_int32, unsafe_int64, unsafe_uint8
+from nearcast.geo.loose_grid import GridArrays, LooseGrid, cells_near
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import mark_terms
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.postings import Postings, scan_list
+from nearcast.structures.postings import PostingArrays, Postings, scan_list, unsafe_postings
+from nearcast.structures.row_pointers import FIRST_OWN, delivered_ids, one_message, store_arrays, unsafe_rows
+from nearcast.structures.scratch import Marks
 from nearcast.structures.structure_method import run_search
 from nearcast.structures.term_order import rarest_two
+
+_LISTS = FIRST_OWN + len(GridArrays._fields)  # the position of the lists among packed arguments
 
 
 class SpatialLists:
@@ -28,6 +33,7 @@ class SpatialLists:
         self._space = space
         self._grid = LooseGrid(space.bounds)
         self._lists = Postings()
+        self._marks = Marks()
         self.size = 0
 
     @property
@@ -51,8 +57,8 @@ class SpatialLists:
         self._lists.remove(rows)
         self.size -= len(rows)
 
-    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        return run_search(_match, (self._grid.arrays, self._lists.arrays), self._store, messages)
+    def view(self, store: StoreView) -> SpatialListsView:
+        return SpatialListsView(self._grid.arrays, self._lists.arrays, store, self._marks)
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays, header = self._lists.state()
@@ -62,6 +68,41 @@ class SpatialLists:
         self._lists.restore(arrays, header)
         self._grid = LooseGrid.restored(arrays)
         self.size = header["size"]
+
+
+class SpatialListsView:
+    """A version of the lists, for readers."""
+
+    def __init__(self, grid: GridArrays, lists: PostingArrays, store: StoreView, marks: Marks) -> None:
+        self._grid, self._lists, self._store, self._marks = grid, lists, store, marks
+        self._packed = PackedArrays((*store_arrays(store), *grid, *lists))
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        return run_search(_match, (self._grid, self._lists), self._store, messages)
+
+    def match_point(self, terms: np.ndarray, x: float, y: float, time: int) -> tuple[np.ndarray, int, int]:
+        marks = self._marks.sized(self._store.n_terms)
+        return _match_point(self._packed.pointers, marks, terms, float(x), float(y), time)
+
+
+@kernel
+def _match_point(pointers, marks, terms, x, y, time):
+    """The subscriptions of one point message, ascending; cells read; entries compared."""
+    message, store, starts = one_message(terms, x, y, time), unsafe_rows(pointers), np.zeros(2, np.int64)
+    lists = unsafe_postings(pointers, _LISTS)
+    rows, nodes, seen = _match(_unsafe_grid(pointers), lists, store, message, marks, starts)
+    return delivered_ids(pointers, message, rows), nodes, seen
+
+
+@kernel
+def _unsafe_grid(pointers):
+    return GridArrays(
+        unsafe_int64(pointers, FIRST_OWN),
+        unsafe_int32(pointers, FIRST_OWN + 1),
+        unsafe_int64(pointers, FIRST_OWN + 2),
+        unsafe_uint8(pointers, FIRST_OWN + 3),
+        unsafe_floats(pointers, FIRST_OWN + 4),
+    )
 
 
 @kernel
@@ -75,8 +116,9 @@ def _match(grid, lists, store, messages, marks, starts):
         mark_terms(marks, messages, m, 1)
         cells, n_cells = cells_near(grid, box, cells)
         for k in range(n_cells):
-            out, n = scan_list(lists, cells[k], store, marks, box, out, n)
-            seen += lists.counts[cells[k]]
+            if cells[k] < len(lists.heads):  # a later version may have numbered more cells
+                out, n, count = scan_list(lists, cells[k], store, marks, box, out, n)
+                seen += count
         nodes += n_cells
         mark_terms(marks, messages, m, 0)
         starts[m + 1] = n

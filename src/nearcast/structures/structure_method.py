@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nearcast.matching.method import Method
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
 
 
@@ -34,20 +34,13 @@ class StructureMethod(Method):
 
     structure: Structure
 
-    def forget(self) -> None:
-        """Drop what refers to the structure's arrays, since they are about to change."""
-        return None
-
     def build(self, rows: np.ndarray) -> None:
-        self.forget()
         self.structure.build(rows)
 
     def insert(self, rows: np.ndarray) -> None:
-        self.forget()
         self.structure.insert(rows)
 
     def remove(self, rows: np.ndarray) -> None:
-        self.forget()
         self.structure.remove(rows)
 
     @property
@@ -58,12 +51,11 @@ class StructureMethod(Method):
         return self.structure.state()
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        self.forget()
         self.structure.restore(arrays, header)
 
 
 def run_search(
-    search: Callable[..., Any], views: tuple[Any, ...], store: RowStore, messages: MessageBatch
+    search: Callable[..., Any], views: tuple[Any, ...], store: RowStore | StoreView, messages: MessageBatch
 ) -> tuple[Hits, Work]:
     """Run the kernel search(*views, rows, messages, marks, starts): see run_kernel."""
     return run_kernel(search, messages, *views, store.arrays, messages, np.zeros(store.n_terms, np.uint8))

@@ -83,14 +83,21 @@ def is_same(raw, start, arena, at, n):
 
 @kernel
 def term_from(slots, starts, arena, hashed, raw, start, stop):
-    """(term or -1, slot where the search ended) of the token raw[start:stop] with this hash."""
+    """(term or -1, slot where the search ended) of the token raw[start:stop] with this hash.
+
+    Terms that `starts` does not have are passed over: another thread is just adding them.
+    """
     mask = np.uint64(len(slots) - 1)
     slot = hashed & mask
     while slots[slot] != EMPTY:
         if slots[slot] >> HALF == hashed >> HALF:
-            term = np.int64(slots[slot] & LOW_HALF) - 1
+            term = min(np.int64(slots[slot] & LOW_HALF) - 1, len(starts) - 1)
             at = starts[term]
-            if starts[term + 1] - at == stop - start and is_same(raw, start, arena, at, stop - start):
+            if (
+                term < len(starts) - 1
+                and starts[term + 1] - at == stop - start
+                and is_same(raw, start, arena, at, stop - start)
+            ):
                 return term, slot
         slot = (slot + np.uint64(1)) & mask
     return np.int64(-1), slot
@@ -106,7 +113,7 @@ def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):
     hashes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.uint64)
     ats = np.empty(BLOCK, np.int64)
-    mask = np.uint64(len(slots) - 1)
+    mask, last = np.uint64(len(slots) - 1), len(starts) - 1
     for first in range(0, len(out_terms), BLOCK):
         n = min(BLOCK, len(out_terms) - first)
         for k in range(n):
@@ -115,11 +122,11 @@ def lookup_tokens(slots, starts, arena, raw, offsets, out_terms):
             found[k] = slots[hashes[k] & mask]
         for k in range(n):
             term = np.int64(found[k] & LOW_HALF)  # term + 1, or 0 for an empty slot
-            ats[k] = starts[max(term - 1, 0)]
+            ats[k] = starts[min(max(term - 1, 0), last)]
         for k in range(n):
             start, stop = offsets[first + k], offsets[first + k + 1]
             term = np.int64(found[k] & LOW_HALF) - 1
-            is_likely = term >= 0 and found[k] >> HALF == hashes[k] >> HALF
+            is_likely = 0 <= term < last and found[k] >> HALF == hashes[k] >> HALF
             if (
                 is_likely
                 and starts[term + 1] - ats[k] == stop - start
@@ -141,7 +148,7 @@ def lookup_message(slots, starts, arena, joined, end, out_terms):
     n = len(out_terms)
     if n == 0:
         return 0
-    mask = np.uint64(len(slots) - 1)
+    mask, last = np.uint64(len(slots) - 1), len(starts) - 1
     words = np.empty(4 * n + 1, np.uint64)
     begins, hashes, found, ats = (
         words[: n + 1],
@@ -156,12 +163,12 @@ def lookup_message(slots, starts, arena, joined, end, out_terms):
     for k in range(n):
         found[k] = slots[hashes[k] & mask]
     for k in range(n):
-        ats[k] = starts[max(np.int64(found[k] & LOW_HALF) - 1, 0)]
+        ats[k] = starts[min(max(np.int64(found[k] & LOW_HALF) - 1, 0), last)]
     n_known = 0
     for k in range(n):
         start, stop = np.int64(begins[k]), np.int64(begins[k + 1]) - 1
         term, at = np.int64(found[k] & LOW_HALF) - 1, np.int64(ats[k])
-        is_likely = term >= 0 and found[k] >> HALF == hashes[k] >> HALF and starts[term + 1] - at == stop - start
+        is_likely = 0 <= term < last and found[k] >> HALF == hashes[k] >> HALF and starts[term + 1] - at == stop - start
         if not (is_likely and is_same(joined, start, arena, at, stop - start)):
             term = term_from(slots, starts, arena, hashes[k], joined, start, stop)[0]
         if term >= 0:

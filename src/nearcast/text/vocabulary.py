@@ -62,6 +62,12 @@ class Vocabulary:
         self._frequencies = grown(self._frequencies, self._n, fill=0)
         return terms
 
+    @property
+    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Slots, starts and bytes of the present terms. Lookups pass over terms that another thread is adding."""
+        n = self._n  # read first: the arrays that are read after it have these terms
+        return self._slots, self._starts[: n + 1], self._bytes
+
     def lookup(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """int32[n]: the term of each token; -1 if it is unknown or null."""
         tokens = one_array(tokens)
@@ -69,7 +75,7 @@ class Vocabulary:
             return self._lookup_dictionary(tokens)
         raw, offsets = string_buffers(tokens)
         terms = np.empty(len(offsets) - 1, np.int32)
-        lookup_tokens(self._slots, self._starts, self._bytes, raw, offsets, terms)
+        lookup_tokens(*self._table, raw, offsets, terms)
         if tokens.null_count:
             terms[is_null_mask(tokens)] = -1
         return terms
@@ -85,12 +91,12 @@ class Vocabulary:
         terms = np.empty(len(tokens), _TERM)
         try:
             joined = "\n".join(tokens).encode()
-            n = lookup_message(self._slots, self._starts, self._bytes, joined, 0x0A, terms)
+            n = lookup_message(*self._table, joined, 0x0A, terms)
         except UnicodeEncodeError:
             n = -1
         if n < 0:  # a token has a line feed or an unpaired surrogate; no UTF-8 has the byte 0xFF
             joined = b"\xff".join([token.encode("utf-8", "surrogatepass") for token in tokens])
-            n = lookup_message(self._slots, self._starts, self._bytes, joined, 0xFF, terms)
+            n = lookup_message(*self._table, joined, 0xFF, terms)
         return terms[:n]
 
     def token(self, term: int) -> str:

@@ -12,8 +12,8 @@ Deviates   A cut of several terms may be divided by the same term again. Rows th
            grid has fewer than f cells where f would make too many copies. See docs/explanation/ap-tree.md.
 
 layout.py describes the arrays. A build uses cuts.py and cells.py (the two kinds of division), division.py (the choice)
-and build.py. A change uses route.py (where a row belongs) and change.py; pack.py copies a loose tree. search.py matches
-batches, single.py one message.
+and build.py. A change uses route.py (where a row belongs) and change.py; pack.py copies a loose tree. search.py
+and view.py match.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ import numpy as np
 from nearcast.geo.space import Space
 from nearcast.indexes.ap_tree.division import Settings
 from nearcast.indexes.ap_tree.layout import K_NODE, LEAF, S_NODE
-from nearcast.indexes.ap_tree.search import Scratch, match_tree
-from nearcast.indexes.ap_tree.single import PointMatcher
+from nearcast.indexes.ap_tree.search import Scratch
 from nearcast.indexes.ap_tree.tree import ApTreeStore
-from nearcast.matching.store import RowStore
+from nearcast.indexes.ap_tree.view import ApTreeView, PointMemory
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.expected_messages import SampledMethod
 from nearcast.structures.scratch import ZeroedPool
-from nearcast.structures.structure_method import run_kernel
 
 
 class ApTree(SampledMethod):
@@ -65,19 +64,13 @@ class ApTree(SampledMethod):
         self.structure = ApTreeStore(store, space, settings)
         if not rebuild:
             self.rebuild_growth = math.inf  # of this one: it keeps its first division for ever
-        self._scratch = ZeroedPool(Scratch, np.uint64, np.uint64)
-        self._point_matcher = PointMatcher()
-
-    def forget(self) -> None:
-        self._point_matcher = PointMatcher()
+        self._scratch, self._memory = ZeroedPool(Scratch, np.uint64, np.uint64), PointMemory()
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        view, ranks, arrays = self.structure.tree.view, self.structure.ranks, self.store.arrays
-        with self._scratch.sized((ranks.count >> 6) + 1, (self.store.high >> 6) + 1) as scratch:
-            return run_kernel(match_tree, messages, view, arrays, ranks.by_term, messages, scratch)
+        return self.searcher(self.store.view()).match(messages)
 
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        return self._point_matcher.match(self.structure, self.store, terms, x, y)
+    def searcher(self, store: StoreView) -> ApTreeView:
+        return ApTreeView(self.structure.tree.view, self.structure.ranks, store, self._scratch, self._memory)
 
     @property
     def plan(self) -> str:

@@ -13,7 +13,6 @@ Deviates   nothing.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from typing import Any, NamedTuple
 
@@ -21,14 +20,13 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
-from nearcast.indexes.auto import drift
-from nearcast.indexes.auto.costs import nanoseconds
 from nearcast.indexes.auto.drift import DriftDetector, Load
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
+from nearcast.indexes.auto.view import AutoPointView, AutoView, cost_of
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import Method, make_method, point_message
+from nearcast.matching.method import Method, PointSearcher, make_method
 from nearcast.matching.sample import sample_messages
-from nearcast.matching.store import RowStore
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
 
 GAIN = 1.5  # switch only to a method this many times cheaper: estimates were 0.3 to 1.6 of the measured time
@@ -59,9 +57,7 @@ class Auto(Method):
         self._given: MessageBatch | None = None
         self._plan = Plan()
         self._drift = DriftDetector()
-        self._planning = threading.Lock()
         self._may_switch = True  # between builds
-        self._singles_left = drift.EVERY  # until one is sampled
 
     # -- planning
 
@@ -91,7 +87,7 @@ class Auto(Method):
         method = make_method(name, self.store, self.space, {})
         method.build(rows)
         self.switches += int(self.plans > 0 and name != self.chosen.name)
-        self.chosen = method  # one assignment: threads that match see the old method or the new one
+        self.chosen = method
 
     def _messages(self, rows: np.ndarray) -> tuple[MessageBatch, str]:
         seen = self._drift.recent
@@ -104,17 +100,8 @@ class Auto(Method):
     def _load(self, messages: MessageBatch) -> Load:
         """The load of the chosen method on these messages."""
         n = max(1, messages.size)
-        return Load(len(messages.terms) / n, _cost(self.chosen, messages, self.chosen.match(messages)[1][:3]) / n)
-
-    def _plan_again(self) -> None:
-        """Plan in one thread; others continue. Rows cannot change meanwhile: no change overlaps a match."""
-        if not self._planning.acquire(blocking=False):
-            return
-        try:
-            if self._drift.due:
-                self._decide(np.flatnonzero(self._is_indexed).astype(np.int32), at_build=False)
-        finally:
-            self._planning.release()
+        work = self.chosen.match(messages)[1][:3]
+        return Load(len(messages.terms) / n, cost_of(type(self.chosen), messages, work) / n)
 
     @property
     def plan(self) -> str:
@@ -152,29 +139,24 @@ class Auto(Method):
     # -- matching
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        weight = self._drift.weight(messages.size)
-        if weight == 0.0:
-            return self.chosen.match(messages)
-        chosen, start = self._current_method(), time.perf_counter()
-        hits, work = chosen.match(messages)
-        self._drift.add(messages, _cost(chosen, messages, work[:3]), time.perf_counter() - start, weight)
-        return hits, work
+        return self.searcher(self.store.view()).match(messages)
 
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        self._singles_left -= 1  # a count lost between threads only thins the sample
-        if self._singles_left > 0:
-            return self.chosen.match_point(terms, x, y)
-        self._singles_left = drift.EVERY
-        chosen, start = self._current_method(), time.perf_counter()
-        ids, nodes, candidates = chosen.match_point(terms, x, y)
-        took, message = time.perf_counter() - start, point_message(terms, x, y)
-        self._drift.add(message, _cost(chosen, message, (nodes, candidates, len(ids))), took, drift.EVERY)
-        return ids, nodes, candidates
+    def searcher(self, store: StoreView) -> AutoView:
+        inner = self.chosen.searcher(store)
+        return (AutoPointView if isinstance(inner, PointSearcher) else AutoView)(inner, type(self.chosen), self._drift)
 
-    def _current_method(self) -> Method:
-        if self._drift.due and self._may_switch:
-            self._plan_again()
-        return self.chosen
+    @property
+    def changes_in_place(self) -> bool:  # type: ignore[override]  # it depends on the choice
+        return self.chosen.changes_in_place
+
+    @property
+    def needs_upkeep(self) -> bool:
+        return self._drift.due and self._may_switch
+
+    def keep_up(self) -> None:
+        """Plan again, if messages have drifted."""
+        if self._drift.due:
+            self._decide(np.flatnonzero(self._is_indexed).astype(np.int32), at_build=False)
 
     @property
     def nbytes(self) -> int:
@@ -207,7 +189,3 @@ def _best(costs: dict[str, float], present: str) -> str:
         return DEFAULT
     name = min(costs, key=lambda each: (costs[each], each != DEFAULT))
     return name if GAIN * costs[name] < costs.get(present, math.inf) else present
-
-
-def _cost(method: Method, messages: MessageBatch, work: tuple[float, float, float]) -> float:
-    return nanoseconds(type(method), messages.size, len(messages.terms), work)

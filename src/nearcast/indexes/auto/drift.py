@@ -34,6 +34,7 @@ class DriftDetector:
         self._planned: Load | None = None
         self._planning_s = 0.0
         self._passed = 0
+        self._singles_left = EVERY
         self.due = False
         """True once messages have drifted and a new plan is due."""
         self._begin()
@@ -52,6 +53,14 @@ class DriftDetector:
         before = self._passed  # a count lost between threads only thins the sample
         self._passed = before + n_messages
         return 0.0 if before // EVERY == self._passed // EVERY else max(1.0, EVERY / n_messages)
+
+    def samples_single(self) -> bool:
+        """Whether this call for a single message is sampled. It then stands for EVERY calls."""
+        self._singles_left -= 1  # a count lost between threads only thins the sample
+        if self._singles_left > 0:
+            return False
+        self._singles_left = EVERY
+        return True
 
     def add(self, messages: MessageBatch, work: float, seconds: float, weight: float) -> None:
         """Add a matched batch to the sample."""

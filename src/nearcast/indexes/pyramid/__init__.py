@@ -25,13 +25,13 @@ from nearcast.geo.space import Space
 from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
 from nearcast.indexes.pyramid.build import built_run
 from nearcast.indexes.pyramid.run import MOST_PLAIN, RunArrays, mark_dead
-from nearcast.indexes.pyramid.search import match_run
-from nearcast.indexes.pyramid.single import PointMatcher
+from nearcast.indexes.pyramid.single import PointMemory
+from nearcast.indexes.pyramid.view import PyramidView, RoomHint
 from nearcast.matching.method import Method
-from nearcast.matching.store import RowStore
-from nearcast.matching.verify import joined
+from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.keyword_lists import KeywordLists
+from nearcast.structures.postings import NO_POSTINGS
 
 NOWHERE, YOUNG, FIRST_RUN = 0, 1, 2
 
@@ -42,6 +42,7 @@ class Pyramid(Method):
     cost_ns = (60.0, 1.0)
     effort_ceiling = 0.1
     checked_with = ("", "crowded=2 young=0", "crowded=3 young=40")
+    changes_in_place = False  # a change makes new runs; dead entries are marked when no reader may see them
     rebuild_growth = math.inf  # never rebuilt from outside: each merge of runs uses the current frequencies
 
     def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536) -> None:
@@ -50,6 +51,7 @@ class Pyramid(Method):
             raise InvalidInput(f"crowded is 1 to {MOST_PLAIN}, not {crowded}")
         self._crowded = crowded
         self._most_young = young
+        self._hint, self._memory = RoomHint(), PointMemory()
         self._clear()
 
     def _clear(self) -> None:
@@ -59,8 +61,6 @@ class Pyramid(Method):
         self._built_with = np.zeros(256, np.int64)  # by home: its live rows when it was built
         self._homes = np.zeros(0, np.uint8)  # by row: NOWHERE, YOUNG, or the number of its run
         self._firsts = np.zeros(0, np.int32)  # by row: the term under which its run files it
-        self._point_matcher = PointMatcher()
-        self._hits_a_message = 0.0  # of the last batch: the size of the next result buffer
 
     # -- changes
 
@@ -71,7 +71,6 @@ class Pyramid(Method):
             self._make_run(np.sort(rows), FIRST_RUN)
 
     def insert(self, rows: np.ndarray) -> None:
-        self._point_matcher = PointMatcher()
         self._make_room()
         if self._live[YOUNG] + len(rows) <= self._most_young:
             self._young.insert(rows)
@@ -84,7 +83,6 @@ class Pyramid(Method):
         self._firsts = grown(self._firsts, self.store.high)
 
     def remove(self, rows: np.ndarray) -> None:
-        self._point_matcher = PointMatcher()
         homes = self._homes[rows]
         for home in np.flatnonzero(np.bincount(homes)).tolist():
             gone = rows[homes == home]
@@ -146,24 +144,11 @@ class Pyramid(Method):
     # -- matching
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
-        parts = [self._match_run(run, messages) for run in self._runs.values()]
-        if self._live[YOUNG] or not parts:
-            parts.append(self._young.match(messages))
-        hits, work = parts[0]
-        for more_hits, more_work in parts[1:]:
-            hits, work = joined(hits, more_hits), work.plus(more_work)
-        return hits, work
+        return self.searcher(self.store.view()).match(messages)
 
-    def _match_run(self, run: RunArrays, messages: MessageBatch) -> tuple[Hits, Work]:
-        marks = np.zeros((self.store.n_terms >> 6) + 1, np.uint64)
-        starts = np.zeros(messages.size + 1, np.int64)
-        room = np.empty(1024 + int(self._hits_a_message * messages.size * 1.25), np.int32)
-        rows, nodes, seen = match_run(run, self.store.arrays, messages, marks, starts, room)
-        self._hits_a_message = len(rows) / max(1, messages.size)
-        return Hits(rows, starts), Work(nodes, seen, len(rows))
-
-    def match_point(self, terms: np.ndarray, x: float, y: float) -> tuple[np.ndarray, int, int]:
-        return self._point_matcher.match(self._runs, self._young, self.store, terms, x, y)
+    def searcher(self, store: StoreView) -> PyramidView:
+        young = self._young.arrays if self._live[YOUNG] else NO_POSTINGS
+        return PyramidView(tuple(self._runs.values()), young, store, self._hint, self._memory)
 
     @property
     def nbytes(self) -> int:

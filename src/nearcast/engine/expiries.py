@@ -1,0 +1,82 @@
+"""The expiry times of live subscriptions, and the thread that forgets expired ones.
+
+A subscription that has expired matches nothing, also before it is forgotten: matching compares times. So forgetting can
+wait. It happens in slices, between which other changes get their turn, and never in a thread that publishes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections.abc import Callable
+
+from nearcast.model import NEVER
+
+_SLICE = 2_000
+"""Subscriptions that are forgotten at a time by the thread."""
+
+_FEW = 64
+
+
+class Expiries:
+    """A heap of (expires, id). The writer changes it; publishers read `next_due` and call `start`.
+
+    `expire_some(most)` forgets up to `most` subscriptions and returns whether there are more.
+    """
+
+    def __init__(self, expire_some: Callable[[int], bool]) -> None:
+        self.next_due = NEVER
+        """When the next subscription expires, or earlier."""
+        self._heap: list[tuple[int, int]] = []  # an entry is out of date if `_times` has another time for its id
+        self._times: dict[int, int] = {}
+        self._expire_some = expire_some
+        self._running = threading.Lock()
+
+    def replace(self, number: int, expires: int) -> None:
+        """Set the expiry time of a subscription."""
+        if expires == NEVER:
+            self.discard(number)
+            return
+        self._times[number] = expires
+        heapq.heappush(self._heap, (expires, number))
+        self._tidy_heap()
+
+    def discard(self, number: int) -> None:
+        if self._times.pop(number, None) is not None:
+            self._tidy_heap()
+
+    def _tidy_heap(self) -> None:
+        """Rebuild the heap once most of its entries are out of date."""
+        if len(self._heap) > 2 * len(self._times) + _FEW:
+            self._heap = [(expires, number) for number, expires in self._times.items()]
+            heapq.heapify(self._heap)
+        self.next_due = self._heap[0][0] if self._heap else NEVER
+
+    def take_due(self, now: int, most: int) -> list[int]:
+        """Up to `most` subscriptions that have expired. They are no longer here."""
+        due: list[int] = []
+        while self._heap and self._heap[0][0] <= now and len(due) < most:
+            expires, number = heapq.heappop(self._heap)
+            if self._times.get(number) == expires:
+                del self._times[number]
+                due.append(number)
+        self._tidy_heap()
+        return due
+
+    def count_due(self, now: int) -> int:
+        """How many subscriptions have expired."""
+        if now < self.next_due:
+            return 0
+        return sum(expires <= now for expires in self._times.values())
+
+    def start(self) -> None:
+        """Forget what has expired in another thread, unless one is doing so."""
+        if self._running.acquire(blocking=False):
+            threading.Thread(target=self._run, name="nearcast-expiry", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            while self._expire_some(_SLICE):
+                pass
+        finally:
+            self._running.release()
