@@ -66,6 +66,12 @@ def unsafe_boxes(pointers, k):
 
 
 @kernel
+def unsafe_lines(pointers, k, width):
+    """Array k as float64[n,width]."""
+    return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.float64)
+
+
+@kernel
 def unsafe_small_boxes(pointers, k):
     """Array k as float32[n,4]."""
     return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), 4), np.float32)
