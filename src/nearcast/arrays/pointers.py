@@ -81,7 +81,7 @@ def unsafe_boxes(pointers, k):
 
 
 @kernel
-def unsafe_float_lines(pointers, k, width):
+def unsafe_lines(pointers, k, width):
     """Array k as float64[n,width]."""
     return carray(_pointer(pointers[k, 0]), (np.int64(pointers[k, 1]), np.int64(width)), np.float64)
 

@@ -8,7 +8,6 @@ nearest corner are searched: usually two or three.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,9 +18,11 @@ import shapely
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
 from nearcast.geo.antimeridian import with_aliases
-from nearcast.geo.boxes import bounds_of, is_point
+from nearcast.geo.boxes import bounds_of
 from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, great_circle_km
+from nearcast.geo.polygon_blocks import with_polygons
 from nearcast.geo.region import Region, check_space
+from nearcast.geo.shape_arrays import ShapeArrays, empty_shapes, overlapping
 from nearcast.geo.space import Space
 
 MAX_BOXES = 8
@@ -29,10 +30,6 @@ MAX_BOXES = 8
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 STEPS = 44  # 0.618^44 of a degree is 0.07 mm
-
-# One lock for all calls of GEOS: a test run crashed inside GEOS when four threads shared polygons, although each
-# polygon was prepared under a lock. We assume that GEOS builds parts of its index on first use, without a lock.
-_geos_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -53,9 +50,10 @@ class PolygonRegion(Region):
             raise InvalidInput("the polygon leaves -180..180, -90..90; parse_region splits it", column="region")
 
     @cached_property
-    def tested_geometry(self) -> shapely.Geometry:
-        """The geometry that places are tested against: in lon/lat with aliases (see `with_aliases`)."""
-        return self.geometry if self.planar else with_aliases(self.geometry)
+    def _arrays(self) -> ShapeArrays:
+        """The polygon as shape 0."""
+        number, ends = np.zeros(1, np.int32), np.zeros(2, np.int64)
+        return with_polygons(empty_shapes(self.planar, 1), number, np.array([self.geometry]), ends)
 
     @cached_property
     def _segments(self) -> np.ndarray:
@@ -63,15 +61,15 @@ class PolygonRegion(Region):
 
     def boxes(self, space: Space) -> np.ndarray:
         check_space(self.planar, space)
-        return covering_boxes(self.tested_geometry)
+        return covering_boxes(self.geometry if self.planar else with_aliases(self.geometry))
 
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
-        return polygons_overlap(np.full(len(boxes), self.tested_geometry, object), boxes)
+        return overlapping(self._arrays, np.zeros(len(boxes), np.int32), boxes)
 
     def distance(self, x: float, y: float) -> float:
         if self.planar:
             return float(shapely.distance(self.geometry, shapely.Point(x, y)))
-        if shapely.intersects_xy(self.tested_geometry, x, y):
+        if self.overlaps(np.array([[x, y, x, y]], np.float64))[0]:
             return 0.0
         return float(border_km(float(x), float(y), self._segments))
 
@@ -100,27 +98,6 @@ def covering_boxes(geometry: shapely.Geometry) -> np.ndarray:
     widest = np.argsort(-gaps, kind="stable")[: MAX_BOXES - 1]
     cuts = np.sort(widest[gaps[widest] > 0]) + 1
     return np.array([bounds_of(group) for group in np.split(bounds, cuts)])
-
-
-def polygons_overlap(geometries: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """bool[n]: whether geometry i shares a point with box i. Prepares (indexes) each geometry on its first use."""
-    out = np.zeros(len(boxes), np.bool_)
-    points = is_point(boxes)
-    ranges = ~points
-    with _geos_lock:
-        shapely.prepare(geometries)
-        out[points] = shapely.intersects_xy(geometries[points], boxes[points, 0], boxes[points, 1])
-        if ranges.any():
-            out[ranges] = shapely.intersects(geometries[ranges], _range_geometries(boxes[ranges]))
-    return out
-
-
-def _range_geometries(boxes: np.ndarray) -> np.ndarray:
-    """Boxes as geometries. A box without width or height becomes a line, since a polygon needs an area."""
-    geometries = shapely.box(boxes[:, 0], boxes[:, 1], boxes[:, 2], boxes[:, 3])
-    flat = (boxes[:, 0] == boxes[:, 2]) | (boxes[:, 1] == boxes[:, 3])
-    geometries[flat] = shapely.linestrings(boxes[flat].reshape(-1, 2, 2))
-    return np.asarray(geometries)
 
 
 def border_segments(geometry: shapely.Geometry) -> np.ndarray:

@@ -96,9 +96,9 @@ class Method(ABC):
     known_gaps: ClassVar[dict[str, str]] = {}
     """Checks that the method fails, each with the reason. The checks expect the failure, and report if it ends."""
     changes_in_place: bool = True
-    """A change writes to what `match` reads, so readers wait while rows change. Otherwise readers use the
-    `searcher` of the last version: `insert` and `build` must leave it intact but for rows that are not in its store, and `remove`
-    may only take out the named rows, which no reader wants any more."""
+    """A change writes to what `match` reads, so readers wait while rows change. Otherwise readers use the `searcher` of
+    the last version: `insert` and `build` must leave it intact but for rows that are not in its store, and `remove` may
+    only take out the named rows, which no reader wants any more."""
     takes_termless_rows: ClassVar[bool] = False
     """Rows without terms come to the method; otherwise they are stored apart."""
     reports_costs: ClassVar[bool] = False

@@ -14,8 +14,8 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shape_arrays import ShapeArrays
+from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import (

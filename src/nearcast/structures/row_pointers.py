@@ -7,10 +7,10 @@ import numpy as np
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.pointers import (
     unsafe_boxes,
-    unsafe_float_lines,
     unsafe_floats,
     unsafe_int32,
     unsafe_int64,
+    unsafe_lines,
     unsafe_uint8,
     unsafe_uint16,
     unsafe_uint32,
@@ -61,7 +61,7 @@ def _unsafe_shapes(pointers):
     return ShapeArrays(
         unsafe_uint8(pointers, SHAPES),
         unsafe_int64(pointers, SHAPES + 1),
-        unsafe_float_lines(pointers, SHAPES + 2, 8),
+        unsafe_lines(pointers, SHAPES + 2, 8),
         unsafe_uint32(pointers, SHAPES + 3),
         unsafe_floats(pointers, SHAPES + 4),
     )
