@@ -95,9 +95,10 @@ class Postings:
         """Make room for `needed` more entries at the end of the arena: pack it if it has many holes, then grow it."""
         if has_many_holes(self._used, int(self.arrays.rooms.sum(dtype=np.int64)) - self._removed):
             self._pack()
-        a = self.arrays
-        size = self._used + needed
-        self.arrays = a._replace(rows=grown(a.rows, size), pivots=grown(a.pivots, size), boxes=grown(a.boxes, size))
+        a, size = self.arrays, self._used + needed
+        if size > len(a.rows):
+            entries = {"rows": grown(a.rows, size), "pivots": grown(a.pivots, size), "boxes": grown(a.boxes, size)}
+            self.arrays = a._replace(heads=a.heads.copy(), **entries)  # old heads go with the old, smaller arena
 
     def _pack(self) -> None:
         old = self.arrays

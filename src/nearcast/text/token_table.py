@@ -11,6 +11,7 @@ import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.ragged import drop_repeats, sort_in_place
+from nearcast.arrays.vector import finish_writes
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 FINISHER = np.uint64(0xD6E8FEB86659FD93)
@@ -207,6 +208,7 @@ def add_tokens(slots, starts, arena, n_terms, raw, offsets, out_terms):
             term = n_terms
             n_terms += 1
             starts[n_terms] = at + stop - start
+            finish_writes()  # other threads may be looking tokens up
             slots[slot] = hashed >> HALF << HALF | np.uint64(n_terms)
         out_terms[i] = term
     return len(out_terms), n_terms

@@ -185,8 +185,9 @@ class Vocabulary:
         self._starts = grown(self._starts, self._n + 2)
         self._bytes = grown(self._bytes, int(self._starts[self._n]) + n_bytes)
         if self._n >= len(self._slots) * MAX_LOAD:
-            self._slots = np.zeros(2 * len(self._slots), np.uint64)
-            fill_slots(self._slots, self._starts, self._bytes, self._n)
+            slots = np.zeros(2 * len(self._slots), np.uint64)
+            fill_slots(slots, self._starts, self._bytes, self._n)
+            self._slots = slots  # filled before other threads see it
 
     def _check(self, terms: np.ndarray, lowest: int) -> None:
         if len(terms) and (terms.max() >= self._n or terms.min() < lowest):

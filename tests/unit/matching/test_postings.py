@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.structures.boxes import outward
-from nearcast.structures.postings import NO_LIST, Postings
+from nearcast.structures.postings import NO_LIST, REMOVED, Postings, list_of
 
 FLOATS = st.one_of(st.floats(-400, 400), st.sampled_from([1.7e308, -1.7e308, 5e-324, 0.1, -0.1, 180.0, 1e-46]))
 
@@ -17,15 +17,18 @@ def entries(pairs: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def content(postings: Postings) -> dict[int, list[int]]:
     a = postings.arrays
-    held = {}
-    for which in range(len(a.counts)):
-        span = slice(a.offsets[which], a.offsets[which] + a.counts[which])
-        assert (a.pivots[span] == a.rows[span] * 10).all() and (a.boxes[span, 0] == a.rows[span]).all()
-        for place, row in enumerate(a.rows[span].tolist()):
+    found: dict[int, list[int]] = {}
+    for which in range(len(a.heads)):
+        first, count = list_of(a, which)
+        for place in range(count):
+            row, at = int(a.rows[first + place]), first + place
+            if row == REMOVED:
+                assert np.isnan(a.boxes[at]).all(), "a removed entry overlaps nothing"
+                continue
+            assert a.pivots[at] == row * 10 and a.boxes[at, 0] == row
             assert a.lists[row] == which and a.places[row] == place, "back pointers are wrong"
-        if a.counts[which]:
-            held[which] = sorted(a.rows[span].tolist())
-    return held
+            found.setdefault(which, []).append(row)
+    return {which: sorted(rows) for which, rows in found.items()}
 
 
 def boxes_of(rows: np.ndarray) -> np.ndarray:
@@ -64,6 +67,18 @@ def test_holes_are_packed_so_that_the_arena_stays_small() -> None:
         postings.append(made, boxes_of(rows), 50, 20_000)
     assert len(postings.arrays.rows) < 3.5 * 20_000
     assert sum(map(len, content(postings).values())) == 19_999
+
+
+def test_removed_entries_are_packed_away() -> None:
+    postings, rows = Postings(), np.arange(4_000, dtype=np.int32)
+    postings.build((rows % 50, rows, rows * 10), boxes_of(rows), 50, 4_000)
+    old = postings.arrays
+    before = old.rows.copy(), old.heads.copy()
+    postings.remove(rows[:2_500])
+    assert len(postings.arrays.rows) == 1_500
+    assert sorted(row for own in content(postings).values() for row in own) == list(range(2_500, 4_000))
+    assert (old.heads == before[1]).all(), "readers of an older version scan the old lists"
+    assert (old.rows[old.rows != REMOVED] == before[0][old.rows != REMOVED]).all()
 
 
 @given(st.lists(st.tuples(FLOATS, FLOATS, FLOATS, FLOATS), min_size=1, max_size=5))
