@@ -148,7 +148,7 @@ class Engine:
         place = self._place(at)
         number, now = self._message_number(id), self._now()
         if len(place) == 2 and not self.index.is_scored:
-            ids, scores = self.index.match_point(words, *place, now), None
+            ids, scores = self.index.match_point(words, place[0], place[1], now), None
         else:
             ids, scores = self.index.match_message(words, place, now)
         if now >= self._expiries.next_due:
