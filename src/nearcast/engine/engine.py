@@ -20,12 +20,11 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import NEVER, Kind, MessageBatch
 from nearcast.tables import REJECTS_SCHEMA, Subscriptions, read_weights, token_terms
-from nearcast.tables.subscriptions import Columns, expanded_rows
+from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -178,12 +177,11 @@ class Engine:
 
     def _read(self, number: int, subscription: _Subscription) -> Subscriptions:
         """The subscription, as a table of one row is read."""
-        ids, expires, regions = np.array([number]), np.array([subscription.expires]), list[Region]()
-        one = Columns(ids, np.empty((1, 4)), expires, None, {0: subscription.clauses}, {0: subscription.region})
-        rows, _ = expanded_rows(one, np.zeros(1, np.int64), self._vocabulary, self._space, regions)
-        params = {name: np.full(rows.size, value) for name, value in subscription.params.items()}
-        kinds = {subscription.kind.name: rows._replace(params=params)}
-        return Subscriptions(ids, kinds, ShapeColumns.of(regions), REJECTS_SCHEMA.empty_table())
+        one = OneSubscription(
+            number, subscription.clauses, subscription.region, subscription.expires, subscription.params
+        )
+        rows, shapes = rows_of_one(one, self._vocabulary, self._space)
+        return Subscriptions(np.array([number]), {subscription.kind.name: rows}, shapes, REJECTS_SCHEMA.empty_table())
 
     def _message(self, number: int, words: list[str], place: np.ndarray) -> MessageBatch:
         terms, starts = token_terms([words], self._vocabulary.lookup)
