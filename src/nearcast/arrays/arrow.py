@@ -87,6 +87,11 @@ def string_array(raw: np.ndarray, starts: np.ndarray) -> pa.Array:
     return pa.StringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(raw))
 
 
+def large_string_array(raw: np.ndarray, starts: np.ndarray) -> pa.Array:
+    """A `large_string` array over these bytes (uint8) and starts (int64), without a copy."""
+    return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(raw))
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

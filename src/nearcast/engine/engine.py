@@ -22,12 +22,11 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import NEVER, Kind
 from nearcast.tables import REJECTS_SCHEMA, OnBad, Subscriptions, read_weights
-from nearcast.tables.subscriptions import Columns, expanded_rows
+from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
@@ -202,12 +201,9 @@ class Engine:
 
     def _read(self, number: int, subscription: _Subscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
-        ids, expires, regions = np.array([number]), np.array([subscription.expires]), list[Region]()
-        one = Columns(ids, np.empty((1, 4)), expires, None, {0: wanted}, {0: subscription.region})
-        rows, _ = expanded_rows(one, np.zeros(1, np.int64), self.index.vocabulary, self._space, regions)
-        params = {name: np.full(rows.size, value) for name, value in subscription.params.items()}
-        kinds = {subscription.kind.name: rows._replace(params=params)}
-        return Subscriptions(ids, kinds, ShapeColumns.of(regions), _NO_REJECTS)
+        one = OneSubscription(number, wanted, subscription.region, subscription.expires, subscription.params)
+        rows, shapes = rows_of_one(one, self.index.vocabulary, self._space)
+        return Subscriptions(np.array([number]), {subscription.kind.name: rows}, shapes, _NO_REJECTS)
 
     def _message_number(self, given: int | None) -> int:
         if given is None:

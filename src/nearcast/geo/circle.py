@@ -10,13 +10,10 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
-from nearcast.geo.distance import EARTH_RADIUS_KM, point_box_distance
-from nearcast.geo.region import HUGE, PLANE, Region, check_space
+from nearcast.geo.circle_boxes import circle_boxes
+from nearcast.geo.distance import point_box_distance
+from nearcast.geo.region import PLANE, Region, check_space
 from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
-
-PAD = 1e-12
-"""Boxes are wider than their circle by this share and by this many degrees (0.1 µm). Distances and sums of coordinates
-err by less than 1e-13 degrees, so every point of the circle is in a box."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,7 @@ class CircleRegion(Region):
 
     def boxes(self, space: Space) -> np.ndarray:
         check_space(self.planar, space)
-        if self.planar:
-            return _planar_boxes(self.x, self.y, self.radius)
-        return _lonlat_boxes(self.x, self.y, self.radius)
+        return circle_boxes(np.array([[self.x, self.y, self.radius]], np.float64), self.planar)[0]
 
     def overlaps(self, boxes: np.ndarray) -> np.ndarray:
         out = np.zeros(len(boxes), np.bool_)
@@ -68,34 +63,3 @@ def circles_overlap(circles, numbers, boxes, planar, out):
         number = numbers[i]
         gap = point_box_distance(circles[number, 0], circles[number, 1], boxes, i, planar)
         out[i] = gap <= circles[number, 2]
-
-
-def _planar_boxes(x: float, y: float, radius: float) -> np.ndarray:
-    reach = min(radius * (1.0 + PAD), HUGE)
-    with np.errstate(over="ignore"):
-        low = np.nextafter(np.array([x, y]) - reach, -np.inf)
-        high = np.nextafter(np.array([x, y]) + reach, np.inf)
-    return np.asarray(np.clip(np.concatenate([low, high]), -HUGE, HUGE)).reshape(1, 4)
-
-
-def _lonlat_boxes(x: float, y: float, radius: float) -> np.ndarray:
-    angle = math.degrees(radius / EARTH_RADIUS_KM) * (1.0 + PAD) + PAD
-    south, north = y - angle, y + angle
-    reach = 180.0 if south <= -90.0 or north >= 90.0 else _longitude_reach(y, angle)
-    south, north = max(south, -90.0), min(north, 90.0)
-    west, east = x - reach, x + reach
-    if reach >= 180.0:
-        rows = [(-180.0, south, 180.0, north)]
-    elif west <= -180.0:
-        rows = [(-180.0, south, east, north), (west + 360.0, south, 180.0, north)]
-    elif east >= 180.0:
-        rows = [(-180.0, south, east - 360.0, north), (west, south, 180.0, north)]
-    else:
-        rows = [(west, south, east, north)]
-    return np.array(rows, np.float64)
-
-
-def _longitude_reach(y: float, angle: float) -> float:
-    """Degrees of longitude to the meridians that touch a circle without a pole: sin(reach) = sin(angle) / cos(y)."""
-    slope = math.sin(math.radians(angle)) / math.sin(math.radians(90.0 - abs(y)))
-    return 180.0 if slope >= 1.0 else math.degrees(math.asin(slope)) * (1.0 + PAD) + PAD

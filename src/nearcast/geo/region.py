@@ -1,10 +1,12 @@
-"""The base class of regions, and the two regions that boxes describe exactly: a box and the whole world."""
+"""The base class of regions, the two regions that boxes describe exactly (a box, the whole world), and many regions as
+columns.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -118,3 +120,29 @@ class WorldRegion(Region):
 
 
 WORLD = WorldRegion()
+
+NO_REGION = -1
+"""The region of a text with a mistake."""
+
+
+class RegionColumns(NamedTuple):
+    """The regions of many texts. Equal texts may share a region."""
+
+    numbers: np.ndarray  # int64[n]        the region of each text, or NO_REGION
+    boxes: np.ndarray  # float64[...,4]  the boxes of region r are boxes[box_starts[r]:box_starts[r+1]]
+    box_starts: np.ndarray  # int64[m+1]
+    is_box: np.ndarray  # bool[m]         the box is exact, so there is no circle or polygon
+    circles: np.ndarray  # float64[m,3]    x, y, radius of circles, else 0
+    geometries: np.ndarray  # object[m]       shapely geometry of polygons, else None
+    errors: dict[int, InvalidInput]  # by text
+
+
+NO_REGIONS = RegionColumns(
+    np.empty(0, np.int64),
+    np.empty((0, 4)),
+    np.zeros(1, np.int64),
+    np.empty(0, bool),
+    np.empty((0, 3)),
+    np.empty(0, object),
+    {},
+)

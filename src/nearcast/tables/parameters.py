@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from nearcast.geo.region import Region
+from nearcast.geo.geojson import parse_region
+from nearcast.geo.region import RegionColumns
 from nearcast.geo.space import Space
 from nearcast.model import Kind, Parameter
 from nearcast.tables.columns import column, floats_of, strings_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.subscription_rows import ABSENT
 
 
 def read_parameters(table: pa.Table, kind: Kind, is_own: np.ndarray, faults: Faults) -> dict[str, np.ndarray]:
@@ -48,14 +50,21 @@ def refuse_expressions(table: pa.Table, kind: Kind, is_own: np.ndarray, faults: 
 
 
 def replace_regions(
-    boxes: np.ndarray, regions: dict[int, Region], kind: Kind, is_own: np.ndarray, space: Space, faults: Faults
-) -> None:
-    """Turn the regions of a plain kind into boxes. A region that is not one box is a fault."""
-    for row in [row for row in regions if is_own[row]]:
-        region = regions.pop(row)
-        own = region.boxes(space)
-        if region.is_box and len(own) == 1:
-            boxes[row] = own[0]
-        else:
-            accepted = "a point, a box, or a region that is one box"
-            faults.add(row, "region", f"kind '{kind.name}' takes {accepted}, not {region.describe()}")
+    boxes: np.ndarray, regions: RegionColumns, region_of_row: np.ndarray, rows: np.ndarray
+) -> np.ndarray:
+    """Turn the regions of these rows of a plain kind into boxes. Return the rows whose region is not one box."""
+    numbers = region_of_row[rows]
+    is_one_box = regions.is_box[numbers] & (np.diff(regions.box_starts)[numbers] == 1)
+    boxes[rows[is_one_box]] = regions.boxes[regions.box_starts[numbers[is_one_box]]]
+    region_of_row[rows] = ABSENT
+    return np.asarray(rows[~is_one_box])
+
+
+def refuse_shapes(table: pa.Table, kind: Kind, rows: np.ndarray, space: Space, faults: Faults) -> None:
+    """Add a fault for the region of each of these rows of a plain kind."""
+    texts = strings_of(table, "region")
+    for row in rows.tolist():
+        assert texts is not None
+        region = parse_region(texts[row].as_py(), space)
+        accepted = "a point, a box, or a region that is one box"
+        faults.add(row, "region", f"kind '{kind.name}' takes {accepted}, not {region.describe()}")

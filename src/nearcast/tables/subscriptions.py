@@ -9,22 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.arrow import is_null_mask
 from nearcast.arrays.ragged import sorted_sets, starts_of
-from nearcast.errors import InvalidInput
-from nearcast.geo.geojson import parse_region
-from nearcast.geo.region import Region
+from nearcast.geo.region import NO_REGIONS, RegionColumns
 from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
-from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, PLANNED_KINDS, Kind, RowBatch
+from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, PLANNED_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
-from nearcast.tables.parameters import read_parameters, refuse_expressions, replace_regions
+from nearcast.tables.parameters import read_parameters, refuse_expressions, refuse_shapes, replace_regions
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
-from nearcast.text.clauses import Clause, clauses
-from nearcast.text.expression import parse
+from nearcast.tables.subscription_rows import ABSENT, Columns, expanded_rows, plain_rows
+from nearcast.text.clauses import NO_CLAUSES, ClauseColumns
 from nearcast.text.vocabulary import Vocabulary
 
 
@@ -42,17 +40,6 @@ class Subscriptions(NamedTuple):
         return self.batches[kind.name] if kind.name in self.batches else RowBatch.empty(names)
 
 
-class Columns(NamedTuple):
-    """The columns of a table, and what was parsed from them."""
-
-    ids: np.ndarray
-    boxes: np.ndarray
-    expires: np.ndarray
-    tokens: pa.Array
-    clauses: dict[int, list[Clause]]  # rows with an expression
-    regions: dict[int, Region]  # rows with a region
-
-
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
@@ -65,25 +52,28 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     plain = {name: is_own for name, is_own in is_of.items() if KINDS[name].is_plain}
     for name, is_own in plain.items():
         refuse_expressions(table, KINDS[name], is_own, faults)
-    regions = _regions(table, dialect.space, faults)
-    has_region = np.zeros(table.num_rows, bool)
-    has_region[list(regions)] = True
+    regions, region_of_row = _read_regions(table, dialect.space, faults)
     has_region_column = strings_of(table, "region") is not None
-    boxes = boxes_of(table, dialect.space, faults, has_region if has_region_column else None)
+    boxes = boxes_of(table, dialect.space, faults, region_of_row != ABSENT if has_region_column else None)
     for name, is_own in plain.items():
-        replace_regions(boxes, regions, KINDS[name], is_own, dialect.space, faults)
+        own = np.flatnonzero(is_own & (region_of_row != ABSENT))
+        shaped = replace_regions(boxes, regions, region_of_row, own)
+        refuse_shapes(table, KINDS[name], shaped, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
-    read = Columns(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
-    _read_expressions(table, dialect, faults, read)
+    expires = times_of(table, "expires", faults, NEVER)
+    read = Columns(
+        ids, boxes, expires, tokens, *_read_expressions(table, tokens, dialect, faults), regions, region_of_row
+    )
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
-    good, shapes, batches = faults.good_rows, list[Region](), dict[str, RowBatch]()
+    good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
     for name in sorted(set(kinds[good].tolist())):
         own = good[kinds[good] == name]
-        batches[name] = _rows(read, own, params.get(name, {}), vocabulary, dialect.space, shapes)
-    return Subscriptions(ids[good], batches, ShapeColumns.of(shapes), rejects)
+        batches[name], more = _rows(read, own, params.get(name, {}), vocabulary, len(shapes))
+        shapes = np.concatenate([shapes, more])
+    return Subscriptions(ids[good], batches, ShapeColumns(regions.circles[shapes], regions.geometries[shapes]), rejects)
 
 
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
@@ -100,106 +90,71 @@ def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
     return kinds
 
 
-def _regions(table: pa.Table, space: Space, faults: Faults) -> dict[int, Region]:
+def _read_regions(table: pa.Table, space: Space, faults: Faults) -> tuple[RegionColumns, np.ndarray]:
+    """(regions, int64[n]: the region of each table row, or ABSENT)."""
+    region_of_row = np.full(table.num_rows, ABSENT, np.int64)
     values = strings_of(table, "region")
     if values is None:
-        return {}
-    regions: dict[int, Region] = {}
-    seen: dict[str, Region] = {}
-    for row in np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)):
-        text = values[int(row)].as_py()
-        try:
-            if text not in seen:
-                seen[text] = parse_region(text, space)
-            regions[int(row)] = seen[text]
-        except InvalidInput as error:
-            faults.add(int(row), "region", error.reason)
-    return regions
+        return NO_REGIONS, region_of_row
+    from nearcast.geo.region_columns import read_regions  # an engine does not need it
+
+    rows, texts = _given(values, ~is_null_mask(values))
+    regions = read_regions(texts, space)
+    region_of_row[rows] = regions.numbers
+    for text, error in regions.errors.items():
+        faults.add(int(rows[text]), "region", error.reason)
+    return regions, region_of_row
 
 
-def _read_expressions(table: pa.Table, dialect: Dialect, faults: Faults, read: Columns) -> None:
+def _read_expressions(
+    table: pa.Table, tokens: pa.Array, dialect: Dialect, faults: Faults
+) -> tuple[ClauseColumns, np.ndarray]:
+    """(clauses, int64[n]: the expression of each table row, or ABSENT)."""
+    expression_of_row = np.full(table.num_rows, ABSENT, np.int64)
     values = strings_of(table, "expression")
     if values is None:
-        return
-    has_tokens = pc.fill_null(pc.list_value_length(read.tokens), 0).to_numpy(zero_copy_only=False) > 0
-    for row in np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)):
-        if has_tokens[row]:
-            faults.add(int(row), "expression", "both tokens and an expression; give one of them")
-            continue
-        try:
-            read.clauses[int(row)] = clauses(parse(values[int(row)].as_py(), dialect.analyser))
-        except InvalidInput as error:
-            faults.add(int(row), "expression", error.reason)
+        return NO_CLAUSES, expression_of_row
+    from nearcast.text.clause_columns import read_clauses  # an engine does not need it
+
+    is_given = ~is_null_mask(values)
+    has_tokens = _lengths(tokens) > 0
+    faults.add_where(is_given & has_tokens, "expression", "both tokens and an expression; give one of them")
+    rows, texts = _given(values, is_given & ~has_tokens)
+    clauses = read_clauses(texts, dialect.analyser)
+    expression_of_row[rows] = np.arange(len(rows))
+    for text, error in clauses.errors.items():
+        faults.add(int(rows[text]), "expression", error.reason)
+    return clauses, expression_of_row
+
+
+def _given(values: pa.Array, is_wanted: np.ndarray) -> tuple[np.ndarray, pa.Array]:
+    """(the wanted rows, their values)."""
+    rows = np.flatnonzero(is_wanted)
+    return rows, values if len(rows) == len(values) else values.take(pa.array(rows))
+
+
+def _lengths(tokens: pa.Array) -> np.ndarray:
+    return np.asarray(pc.fill_null(pc.list_value_length(tokens), 0).to_numpy(zero_copy_only=False))
 
 
 def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
-    lengths = pc.fill_null(pc.list_value_length(tokens), 0).to_numpy(zero_copy_only=False)
     faults.add_where(
-        lengths > MAX_TERMS_PER_ROW, "tokens", f"more than {MAX_TERMS_PER_ROW} tokens; split the subscription"
+        _lengths(tokens) > MAX_TERMS_PER_ROW, "tokens", f"more than {MAX_TERMS_PER_ROW} tokens; split the subscription"
     )
 
 
 def _rows(
-    read: Columns,
-    wanted: np.ndarray,
-    params: dict[str, np.ndarray],
-    vocabulary: Vocabulary,
-    space: Space,
-    shapes: list[Region],
-) -> RowBatch:
-    """The rows of one kind: those of tokens and a box all at once, those of an expression or region one by one."""
-    is_plain = np.ones(len(read.ids), bool)
-    is_plain[[*read.clauses, *read.regions]] = False
-    plain, expanded = wanted[is_plain[wanted]], wanted[~is_plain[wanted]]
-    batch = _plain_rows(read, plain, vocabulary)._replace(params={name: params[name][plain] for name in params})
-    if len(expanded) == 0:
-        return batch
-    more, rows = expanded_rows(read, expanded, vocabulary, space, shapes)
-    return _joined(batch, more._replace(params={name: params[name][rows] for name in params}))
-
-
-def _plain_rows(read: Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:
-    n = len(wanted)
-    tokens = read.tokens if n == len(read.ids) else read.tokens.take(pa.array(wanted))
-    flat, starts = list_parts(tokens)
-    terms, starts = sorted_sets(vocabulary.add(flat), starts)
-    return RowBatch(
-        read.ids[wanted],
-        terms,
-        starts,
-        np.empty(0, np.int32),
-        np.zeros(n + 1, np.int64),
-        read.boxes[wanted],
-        np.full(n, NO_SHAPE, np.int32),
-        read.expires[wanted],
-    )
-
-
-def expanded_rows(
-    read: Columns, wanted: np.ndarray, vocabulary: Vocabulary, space: Space, regions: list[Region]
+    read: Columns, wanted: np.ndarray, params: dict[str, np.ndarray], vocabulary: Vocabulary, n_shapes: int
 ) -> tuple[RowBatch, np.ndarray]:
-    """(batch, table row of each of its rows). Regions that are not boxes are appended to `regions`."""
-    made: list[tuple[int, Clause, np.ndarray, int]] = []
-    for row in wanted.tolist():
-        region = read.regions.get(row)
-        shape = NO_SHAPE
-        if region is not None and not region.is_box:
-            shape = len(regions)
-            regions.append(region)
-        own_boxes = read.boxes[row : row + 1] if region is None else region.boxes(space)
-        made += [(row, clause, box, shape) for clause in _clauses_of(read, row) for box in own_boxes]
-    terms, starts = token_terms([clause.required for _, clause, _, _ in made], vocabulary.add)
-    not_terms, not_starts = token_terms([clause.forbidden for _, clause, _, _ in made], vocabulary.add)
-    rows = np.array([row for row, _, _, _ in made], np.int64)
-    boxes = np.array([box for _, _, box, _ in made], np.float64).reshape(-1, 4)
-    shapes = np.array([shape for _, _, _, shape in made], np.int32)
-    return RowBatch(read.ids[rows], terms, starts, not_terms, not_starts, boxes, shapes, read.expires[rows]), rows
-
-
-def _clauses_of(read: Columns, row: int) -> list[Clause]:
-    if row in read.clauses:
-        return read.clauses[row]
-    return [Clause(tuple(read.tokens[row].as_py() or ()), ())]
+    """(rows of one kind, numbers of the regions that are their shapes): first the rows of tokens and a box."""
+    is_plain = (read.expression_of_row[wanted] == ABSENT) & (read.region_of_row[wanted] == ABSENT)
+    plain, expanded = wanted[is_plain], wanted[~is_plain]
+    batch = plain_rows(read, plain, vocabulary)._replace(params={name: params[name][plain] for name in params})
+    if len(expanded) == 0:
+        return batch, np.empty(0, np.int64)
+    more, rows, shapes = expanded_rows(read, expanded, vocabulary, n_shapes)
+    more = more._replace(params={name: params[name][rows] for name in params})
+    return (_joined(batch, more) if len(plain) else more), shapes
 
 
 def token_terms(

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from nearcast.errors import ExpressionError
 from nearcast.text.expression import And, Everything, Expression, Not, Or, Token
 
@@ -23,6 +26,29 @@ class Clause(NamedTuple):
 
     def holds(self, tokens: Set[str]) -> bool:
         return all(token in tokens for token in self.required) and tokens.isdisjoint(self.forbidden)
+
+
+class ClauseColumns(NamedTuple):
+    """The clauses of many texts, in the order of `clauses`. A token is its position in `tokens`."""
+
+    starts: np.ndarray  # int64[n+1]  the clauses of text i are those from starts[i] to starts[i+1]
+    required: np.ndarray  # int32[...]  sorted within a clause
+    required_starts: np.ndarray  # int64[n_clauses+1]
+    forbidden: np.ndarray  # int32[...]  sorted within a clause
+    forbidden_starts: np.ndarray  # int64[n_clauses+1]
+    tokens: pa.Array  # distinct and sorted
+    errors: dict[int, ExpressionError]  # by text; these have no clauses
+
+    def clause(self, number: int) -> Clause:
+        """The clause of this number."""
+        sides = ((self.required, self.required_starts), (self.forbidden, self.forbidden_starts))
+        parts = (values[starts[number] : starts[number + 1]] for values, starts in sides)
+        return Clause(*(tuple(self.tokens.take(pa.array(part)).to_pylist()) for part in parts))
+
+
+NO_CLAUSES = ClauseColumns(
+    *(np.zeros(1, np.int64), np.empty(0, np.int32)) * 2, np.zeros(1, np.int64), pa.array([], pa.string()), {}
+)
 
 
 def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
