@@ -160,7 +160,7 @@ class Engine:
     def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """Publish a table of messages. Returns the matches table.
 
-        The time of a message decides which subscriptions have expired; without a time the present does.
+        Subscriptions that have expired get nothing, nor do those that will have expired at the time of the message.
         """
         now = self._now()
         matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad)

@@ -145,11 +145,11 @@ class Index:
         return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad)
 
     def match_at(self, messages: Any, time: int, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
-        """`match`, where messages without a time are of this time, in microseconds since 1970."""
+        """`match`, where no message is earlier than this time, in microseconds since 1970."""
         with self.versions.read():
             published = self._published
             batch, self.rejects = read_messages(messages, published.vocabulary, self._dialect(on_bad))
-            batch = batch._replace(times=np.where(batch.times == NO_TIME, time, batch.times))
+            batch = batch._replace(times=np.maximum(batch.times, time))
             found = published.match(batch, threads)
         self._keep_up()
         return matches_table(batch.ids, found.ids, found.starts, found.scores)

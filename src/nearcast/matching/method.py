@@ -37,7 +37,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -72,7 +72,6 @@ class Searcher(Protocol):
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]: ...
 
 
-@runtime_checkable
 class PointSearcher(Searcher, Protocol):
     """A searcher that matches a single message faster than a batch of one."""
 
@@ -173,6 +172,11 @@ class Method(ABC):
     @abstractmethod
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         """Take over a state. The arrays may be copy-on-write maps, and may be written to."""
+
+
+def point_searcher(searcher: Searcher) -> PointSearcher | None:
+    """The searcher, if it matches single messages by itself. (isinstance of a protocol takes 40 us.)"""
+    return cast(PointSearcher, searcher) if hasattr(searcher, "match_point") else None
 
 
 def point_message(terms: np.ndarray, x: float, y: float, time: int = NO_TIME) -> MessageBatch:

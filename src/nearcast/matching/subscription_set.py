@@ -15,7 +15,7 @@ from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.shapes import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.intake import by_owner, checked_messages, checked_rows
-from nearcast.matching.method import Method, PointSearcher, Searcher, make_method
+from nearcast.matching.method import Method, make_method, point_searcher
 from nearcast.matching.owners import Owners
 from nearcast.matching.predicate import FLAG_CHAINED, FLAG_LEAVING, FLAG_LIVE, mark_terms
 from nearcast.matching.row_params import EXACT_TESTS, NO_WEIGHTS
@@ -205,10 +205,10 @@ class SubscriptionSet:
         """Make the present state the one that readers match with."""
         view = self.store.view(self._hidden_rows())
         searcher = self.method.searcher(view)
-        points = None if self.method.reports_costs else _point_searcher(searcher)
-        termless = self.termless.searcher(view) if self.termless is not None and self._n_termless else None
-        own = _point_searcher(termless)
-        self.snapshot = Snapshot(view, searcher, own, points, self._n_chained > 0, self._counter)
+        points = None if self.method.reports_costs else point_searcher(searcher)
+        apart = self.termless if self._n_termless else None
+        termless = None if apart is None else point_searcher(apart.searcher(view))
+        self.snapshot = Snapshot(view, searcher, termless, points, self._n_chained > 0, self._counter)
 
     def reclaim(self, oldest: int) -> bool:
         """Take out the rows that were removed up to version `oldest`; return whether there were any."""
@@ -319,10 +319,6 @@ class SubscriptionSet:
             made._take_out(leaving)
         made.publish()
         return made
-
-
-def _point_searcher(searcher: Searcher | None) -> PointSearcher | None:
-    return searcher if isinstance(searcher, PointSearcher) else None
 
 
 def part_of(arrays: dict[str, np.ndarray], name: str) -> dict[str, np.ndarray]:

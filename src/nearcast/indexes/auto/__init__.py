@@ -24,7 +24,7 @@ from nearcast.indexes.auto.drift import DriftDetector, Load
 from nearcast.indexes.auto.trial import DEFAULT, FEW, MOST_MESSAGES, estimates, made_up
 from nearcast.indexes.auto.view import AutoPointView, AutoView, cost_of
 from nearcast.matching.intake import checked_messages
-from nearcast.matching.method import Method, PointSearcher, make_method
+from nearcast.matching.method import Method, make_method, point_searcher
 from nearcast.matching.sample import sample_messages
 from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
@@ -142,8 +142,9 @@ class Auto(Method):
         return self.searcher(self.store.view()).match(messages)
 
     def searcher(self, store: StoreView) -> AutoView:
-        inner = self.chosen.searcher(store)
-        return (AutoPointView if isinstance(inner, PointSearcher) else AutoView)(inner, type(self.chosen), self._drift)
+        inner, chosen = self.chosen.searcher(store), type(self.chosen)
+        points = point_searcher(inner)
+        return AutoView(inner, chosen, self._drift) if points is None else AutoPointView(points, chosen, self._drift)
 
     @property
     def changes_in_place(self) -> bool:  # type: ignore[override]  # it depends on the choice
