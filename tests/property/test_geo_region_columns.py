@@ -78,8 +78,8 @@ others = st.sampled_from(
 )
 
 
-def agrees_with_parse_region(texts: list[str], space: Space) -> None:
-    read = read_regions(pa.array(texts, pa.string()), space)
+def agrees_with_parse_region(texts: list[str], space: Space, few: int = 0) -> None:
+    read = read_regions(pa.array(texts, pa.string()), space, few)
     for i, text in enumerate(texts):
         try:
             region = parse_region(text, space)
@@ -143,6 +143,7 @@ RINGS = {
 def test_every_special_polygon_is_that_of_parse_region(space: Space) -> None:
     texts = [json.dumps({"type": "Polygon", "coordinates": rings}) for rings in RINGS.values()]
     agrees_with_parse_region(texts + texts[::-1], space)
+    agrees_with_parse_region(texts, space, few=len(texts))
 
 
 def test_numbers_have_all_their_digits() -> None:
@@ -154,9 +155,9 @@ def test_numbers_have_all_their_digits() -> None:
 
 
 def test_no_texts_and_slices_of_a_column_are_read() -> None:
-    assert read_regions(pa.array([], pa.string()), LONLAT).numbers.tolist() == []
+    assert read_regions(pa.array([], pa.string()), LONLAT, few=-1).numbers.tolist() == []
     texts = pa.array(["x", "circle(1, 2, 3km)", "world", "circle(1, 2, 3km)"], pa.large_string()).slice(1)
-    read = read_regions(texts, LONLAT)
+    read = read_regions(texts, LONLAT, few=0)
     assert read.circles[read.numbers].tolist() == [[1, 2, 3], [0, 0, 0], [1, 2, 3]]
 
 
@@ -172,7 +173,7 @@ def test_parse_region_reads_only_what_needs_it_and_equal_texts_once(monkeypatch:
     triangle = json.dumps({"type": "Polygon", "coordinates": [ring[:3]]})
     holed = json.dumps({"type": "Polygon", "coordinates": [ring, [[1, 1], [2, 1], [1, 2]]]}, indent=1)
     texts = [f"circle({i}, {i / 7}, {i}km)" for i in range(50)] + [triangle, holed, "world", "nowhere"] * 50
-    read = read_regions(pa.array(texts), LONLAT)
+    read = read_regions(pa.array(texts), LONLAT, few=0)
     assert sorted(parsed) == ["nowhere", "world"]
     assert len({id(read.geometries[number]) for number in read.numbers[texts.index(triangle) :: 4]}) == 1
     assert len(read.errors) == 50

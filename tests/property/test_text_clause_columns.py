@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nearcast.errors import ExpressionError
 from nearcast.text import clause_columns
 from nearcast.text.analyser import Analyser
-from nearcast.text.clause_columns import read_clauses
+from nearcast.text.clause_columns import FEW, read_clauses
 from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
 from nearcast.text.expression import MAX_CHARACTERS, MAX_DEPTH, parse
 
@@ -37,8 +37,8 @@ any_text = st.lists(st.tuples(pieces, st.sampled_from(SPACES)), max_size=9).map(
 )
 
 
-def agrees_with_the_parser(texts: list[str], analyser: Analyser) -> None:
-    read = read_clauses(pa.array(texts, pa.string()), analyser)
+def agrees_with_the_parser(texts: list[str], analyser: Analyser, few: int = 0) -> None:
+    read = read_clauses(pa.array(texts, pa.string()), analyser, few)
     assert len(read.starts) == len(texts) + 1
     for i, text in enumerate(texts):
         found = [read.clause(k) for k in range(read.starts[i], read.starts[i + 1])]
@@ -57,9 +57,9 @@ def test_sound_expressions_have_the_clauses_of_the_parser(texts: list[str], anal
 
 
 @EXAMPLES
-@given(st.lists(good | any_text, max_size=6), st.sampled_from([PLAIN, FOLDED]))
-def test_any_texts_are_read_or_refused_as_by_the_parser(texts: list[str], analyser: Analyser) -> None:
-    agrees_with_the_parser(texts, analyser)
+@given(st.lists(good | any_text, max_size=6), st.sampled_from([PLAIN, FOLDED]), st.sampled_from([0, FEW]))
+def test_any_texts_are_read_or_refused_as_by_the_parser(texts: list[str], analyser: Analyser, few: int) -> None:
+    agrees_with_the_parser(texts, analyser, few)
 
 
 def test_texts_at_every_limit_are_read_as_by_the_parser() -> None:
@@ -86,15 +86,15 @@ def test_texts_at_every_limit_are_read_as_by_the_parser() -> None:
 
 
 def test_no_texts_and_slices_of_a_column_are_read() -> None:
-    assert read_clauses(pa.array([], pa.string()), PLAIN).starts.tolist() == [0]
+    assert read_clauses(pa.array([], pa.string()), PLAIN, few=-1).starts.tolist() == [0]
     texts = pa.array(["x", "a OR b", 'say "a b"', "("]).slice(1)
-    read = read_clauses(texts, PLAIN)
+    read = read_clauses(texts, PLAIN, few=0)
     assert [read.clause(k) for k in range(read.starts[-1])] == [
         *(Clause(("a",), ()), Clause(("b",), ())),
         Clause(("a b", "say"), ()),
     ]
     assert list(read.errors) == [2]
-    assert read_clauses(texts.cast(pa.large_string()), PLAIN).starts.tolist() == read.starts.tolist()
+    assert read_clauses(texts.cast(pa.large_string()), PLAIN, few=0).starts.tolist() == read.starts.tolist()
 
 
 def test_the_parser_reads_each_pattern_once_and_each_odd_text_once(monkeypatch: pytest.MonkeyPatch) -> None:

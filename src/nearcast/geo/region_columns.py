@@ -24,6 +24,9 @@ from nearcast.geo.region_texts import METRES, OTHER, Numbers, read_circles, read
 from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults
 
+FEW = 24
+"""The kernels are quicker from about 20 texts on."""
+
 UNREAD, BOX, POLYGON = range(3)
 """What `survey_polygons` finds: a text for `parse_region`, a box, or a polygon that needs no rule of the globe."""
 
@@ -38,8 +41,11 @@ class _Part(NamedTuple):
     geometries: np.ndarray
 
 
-def read_regions(texts: pa.Array, space: Space) -> RegionColumns:
-    """The region of each text. There must be no nulls."""
+def read_regions(texts: pa.Array, space: Space, few: int = FEW) -> RegionColumns:
+    """The region of each text. There must be no nulls. Up to `few` texts are read one by one."""
+    if len(texts) <= few:
+        numbers, part, errors = _read_one_by_one(texts.to_pylist(), space)
+        return _region_columns(numbers, [part], errors)
     is_circle, circles = _circles(texts, space)
     parts = [_part_of_circles(circles, space)]
     numbers = np.cumsum(is_circle) - 1
@@ -53,8 +59,27 @@ def read_regions(texts: pa.Array, space: Space) -> RegionColumns:
         parts += more
         for place in np.flatnonzero(np.isin(entries, list(mistakes))).tolist():
             errors[int(others[place])] = mistakes[int(entries[place])]
-    boxes, counts, is_box, of_circles, geometries = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return RegionColumns(numbers, boxes, starts_of(counts), is_box, of_circles, geometries, errors)
+    return _region_columns(numbers, parts, errors)
+
+
+def _region_columns(numbers: np.ndarray, parts: list[_Part], errors: dict[int, InvalidInput]) -> RegionColumns:
+    columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
+    boxes, counts, is_box, circles, geometries = columns
+    return RegionColumns(numbers, boxes, starts_of(counts), is_box, circles, geometries, errors)
+
+
+def _read_one_by_one(texts: list[str], space: Space) -> tuple[np.ndarray, _Part, dict[int, InvalidInput]]:
+    """(number of the region of each text, the regions, errors by text)."""
+    numbers, regions, errors = np.full(len(texts), NO_REGION, np.int64), list[Region](), dict[int, InvalidInput]()
+    for i, text in enumerate(texts):
+        try:
+            region = parse_region(text, space)
+        except InvalidInput as error:
+            errors[i] = error
+        else:
+            numbers[i] = len(regions)
+            regions.append(region)
+    return numbers, _part_of_regions(regions, space), errors
 
 
 def _circles(texts: pa.Array, space: Space) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +91,7 @@ def _circles(texts: pa.Array, space: Space) -> tuple[np.ndarray, np.ndarray]:
     circles = numbers.values().reshape(-1, 3)
     is_circle = forms != OTHER
     circles[forms[is_circle] == METRES, 2] /= 1000.0
-    is_valid = coordinate_faults(circles[:, [0, 1, 0, 1]], space) == FINE
+    is_valid = coordinate_faults(np.hstack([circles[:, :2]] * 2), space) == FINE
     is_valid &= np.isfinite(circles[:, 2]) & (circles[:, 2] >= 0)
     is_circle[is_circle] = is_valid
     return is_circle, circles if is_valid.all() else circles[is_valid]
@@ -75,22 +100,14 @@ def _circles(texts: pa.Array, space: Space) -> tuple[np.ndarray, np.ndarray]:
 def _distinct_regions(texts: pa.Array, space: Space) -> tuple[np.ndarray, list[_Part], dict[int, InvalidInput]]:
     """(number of the region of each text among these, the regions in parts, errors by text)."""
     kinds, boxes, polygons = _polygons(texts, space)
-    numbers = np.full(len(texts), NO_REGION, np.int64)
-    box_rows, polygon_rows = np.flatnonzero(kinds == BOX), np.flatnonzero(kinds == POLYGON)
-    parts = [_part_of_boxes(boxes[box_rows]), _part_of_polygons(polygons, boxes[polygon_rows])]
-    numbers[np.concatenate([box_rows, polygon_rows])] = np.arange(len(box_rows) + len(polygon_rows))
-    rows, regions, errors = list[int](), list[Region](), dict[int, InvalidInput]()
-    unread = np.flatnonzero(kinds == UNREAD)
-    for row, text in zip(unread.tolist(), texts.take(pa.array(unread)).to_pylist(), strict=True):
-        try:
-            regions.append(parse_region(text, space))
-            rows.append(row)
-        except InvalidInput as error:
-            errors[row] = error
-    numbers[rows] = len(box_rows) + len(polygon_rows) + np.arange(len(rows))
-    if regions:
-        parts.append(_part_of_regions(regions, space))
-    return numbers, parts, errors
+    box_rows, polygon_rows, unread = (np.flatnonzero(kinds == kind) for kind in (BOX, POLYGON, UNREAD))
+    n_read = len(box_rows) + len(polygon_rows)
+    numbers = np.empty(len(texts), np.int64)
+    numbers[np.concatenate([box_rows, polygon_rows])] = np.arange(n_read)
+    of_unread, part, errors = _read_one_by_one(texts.take(pa.array(unread)).to_pylist(), space)
+    numbers[unread] = np.where(of_unread == NO_REGION, NO_REGION, of_unread + n_read)
+    parts = [_part_of_boxes(boxes[box_rows]), _part_of_polygons(polygons, boxes[polygon_rows]), part]
+    return numbers, parts, {int(unread[i]): error for i, error in errors.items()}
 
 
 def _polygons(texts: pa.Array, space: Space) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -148,7 +165,13 @@ def _part_of_regions(regions: Sequence[Region], space: Space) -> _Part:
     is_box = np.array([region.is_box for region in regions], bool)
     circles, geometries = np.zeros((n, 3)), np.full(n, None, object)
     circles[~is_box], geometries[~is_box] = ShapeColumns.of([region for region in regions if not region.is_box])
-    return _Part(np.concatenate(boxes), np.array([len(own) for own in boxes], np.int64), is_box, circles, geometries)
+    return _Part(
+        np.concatenate([np.empty((0, 4)), *boxes]),
+        np.array([len(own) for own in boxes], np.int64),
+        is_box,
+        circles,
+        geometries,
+    )
 
 
 @kernel

@@ -99,7 +99,7 @@ class _LocalClauses(NamedTuple):
     counts: np.ndarray  # int64[k]  the number of its clauses
     required: tuple[np.ndarray, np.ndarray]  # values and starts
     forbidden: tuple[np.ndarray, np.ndarray]
-    tokens: Vocabulary
+    tokens: pa.Array
 
 
 def expanded_rows(
@@ -131,20 +131,21 @@ def expanded_rows(
 
 def _local_clauses(read: Columns, wanted: np.ndarray) -> _LocalClauses:
     """The clauses of these table rows: those of the expression, or one that requires the tokens."""
-    texts, parsed, local = read.expression_of_row[wanted], read.clauses, Vocabulary()
+    texts, parsed = read.expression_of_row[wanted], read.clauses
     has_text = texts != ABSENT
-    flat, starts = list_parts(read.tokens.take(pa.array(wanted[~has_text])))
-    n_lists, given = len(starts) - 1, local.add(flat)
-    of_parsed = local.add(parsed.tokens)
     first, counts = np.cumsum(~has_text) - 1, np.ones(len(wanted), np.int64)
+    n_lists = int(first[-1]) + 1 if len(wanted) else 0
     first[has_text] = n_lists + parsed.starts[texts[has_text]]
     counts[has_text] = np.diff(parsed.starts)[texts[has_text]]
-    required_starts = np.concatenate([starts, starts[-1] + parsed.required_starts[1:]])
-    forbidden_starts = np.concatenate([np.zeros(n_lists, np.int64), parsed.forbidden_starts])
-    required = np.concatenate([given, of_parsed[parsed.required]])
-    return _LocalClauses(
-        first, counts, (required, required_starts), (of_parsed[parsed.forbidden], forbidden_starts), local
-    )
+    required, forbidden = (parsed.required, parsed.required_starts), (parsed.forbidden, parsed.forbidden_starts)
+    if n_lists == 0:
+        return _LocalClauses(first, counts, required, forbidden, parsed.tokens)
+    flat, starts = list_parts(read.tokens.take(pa.array(wanted[~has_text])))
+    local = Vocabulary()
+    given, of_parsed = local.add(flat), local.add(parsed.tokens)
+    required = np.concatenate([given, of_parsed[required[0]]]), np.concatenate([starts, starts[-1] + required[1][1:]])
+    forbidden = of_parsed[forbidden[0]], np.concatenate([np.zeros(n_lists, np.int64), forbidden[1]])
+    return _LocalClauses(first, counts, required, forbidden, local.tokens(np.arange(len(local))))
 
 
 _Ragged = tuple[np.ndarray, np.ndarray]
@@ -162,7 +163,7 @@ def _terms(clauses: _LocalClauses, numbers: np.ndarray, vocabulary: Vocabulary) 
     order = np.empty(len(clauses.tokens), np.int64)
     n = number_by_appearance(required, positions, order, 0)
     n = number_by_appearance(forbidden, positions, order, n)
-    by_token = vocabulary.add(clauses.tokens.tokens(order[:n]))[positions] if n else np.empty(0, np.int32)
+    by_token = vocabulary.add(clauses.tokens.take(pa.array(order[:n])))[positions] if n else np.empty(0, np.int32)
     return sorted_sets(by_token[required], starts), sorted_sets(by_token[forbidden], not_starts)
 
 

@@ -149,12 +149,14 @@ def _rows(
     """(rows of one kind, numbers of the regions that are their shapes): first the rows of tokens and a box."""
     is_plain = (read.expression_of_row[wanted] == ABSENT) & (read.region_of_row[wanted] == ABSENT)
     plain, expanded = wanted[is_plain], wanted[~is_plain]
-    batch = plain_rows(read, plain, vocabulary)._replace(params={name: params[name][plain] for name in params})
-    if len(expanded) == 0:
-        return batch, np.empty(0, np.int64)
-    more, rows, shapes = expanded_rows(read, expanded, vocabulary, n_shapes)
-    more = more._replace(params={name: params[name][rows] for name in params})
-    return (_joined(batch, more) if len(plain) else more), shapes
+    batches, shapes = [], np.empty(0, np.int64)
+    if len(plain) or not len(expanded):
+        batch = plain_rows(read, plain, vocabulary)
+        batches.append(batch._replace(params={name: params[name][plain] for name in params}))
+    if len(expanded):
+        batch, rows, shapes = expanded_rows(read, expanded, vocabulary, n_shapes)
+        batches.append(batch._replace(params={name: params[name][rows] for name in params}))
+    return batches[0] if len(batches) == 1 else _joined(*batches), shapes
 
 
 def token_terms(

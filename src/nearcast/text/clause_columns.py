@@ -7,7 +7,7 @@ kernels cannot read, or whose pattern has a mistake, is read by the parser.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,9 @@ from nearcast.text.clauses import Clause, ClauseColumns, clauses
 from nearcast.text.expression import MAX_CHARACTERS, parse
 from nearcast.text.expression_pieces import Patterns, Pieces, WordTokens, count_pieces, write_patterns, write_pieces
 from nearcast.text.vocabulary import Vocabulary
+
+FEW = 24
+"""The kernels are quicker from about 20 texts on."""
 
 NO_FORM = -1
 """The form of a text with a mistake."""
@@ -48,15 +51,17 @@ class _Texts(NamedTuple):
     token_starts: np.ndarray  # int64[n+1]
 
 
-def read_clauses(texts: pa.Array, analyser: Analyser) -> ClauseColumns:
-    """The clauses of each text. There must be no nulls."""
+def read_clauses(texts: pa.Array, analyser: Analyser, few: int = FEW) -> ClauseColumns:
+    """The clauses of each text. There must be no nulls. Up to `few` texts are read one by one."""
+    if len(texts) <= few:
+        return _read_one_by_one(texts.to_pylist(), analyser)
     vocabulary = Vocabulary()  # numbers the tokens of these texts
     patterns = _patterns(texts, analyser, vocabulary)
-    numbering = Vocabulary()
-    forms = numbering.add(large_string_array(patterns.raw, patterns.raw_starts)).astype(np.int64)
-    distinct = [_clauses_of_pattern(pattern) for pattern in numbering.tokens(np.arange(len(numbering))).to_pylist()]
+    coded = large_string_array(patterns.raw, patterns.raw_starts).dictionary_encode()
+    distinct = [_clauses_of_pattern(pattern) for pattern in coded.dictionary.to_pylist()]
     is_known = np.array([found is not None for found in distinct], bool)
     made = [[] if found is None else found for found in distinct]
+    forms = coded.indices.to_numpy().astype(np.int64)
     for_parser = np.flatnonzero(~(patterns.is_readable & is_known[forms]))
     known, errors = _Texts(forms, patterns.tokens, patterns.token_starts), dict[int, ExpressionError]()
     if len(for_parser):
@@ -65,7 +70,20 @@ def read_clauses(texts: pa.Array, analyser: Analyser) -> ClauseColumns:
     order = pc.sort_indices(vocabulary.tokens(np.arange(len(vocabulary)))).to_numpy().astype(np.int64)
     ranks = np.empty(len(order), np.int32)
     ranks[order] = np.arange(len(order), dtype=np.int32)
-    return _filled(known._replace(tokens=ranks[known.tokens]), _forms(made), vocabulary.tokens(order), errors)
+    return _filled(known._replace(tokens=ranks[known.tokens]), _columns_of(made, int), vocabulary.tokens(order), errors)
+
+
+def _read_one_by_one(texts: list[str], analyser: Analyser) -> ClauseColumns:
+    found, errors = list[list[Clause]](), dict[int, ExpressionError]()
+    for i, text in enumerate(texts):
+        try:
+            found.append(clauses(parse(text, analyser)))
+        except ExpressionError as error:
+            errors[i] = error
+            found.append([])
+    tokens = sorted({token for own in found for clause in own for side in clause for token in side})
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    return ClauseColumns(*_columns_of(found, ranks.__getitem__), pa.array(tokens, pa.string()), errors)
 
 
 def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Patterns:
@@ -76,9 +94,9 @@ def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Pa
     kinds = np.empty(starts[-1], np.uint8)
     word_bytes, word_starts = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.empty(len(kinds) + 1, np.int64)
     n_words = write_pieces(raw, offsets, starts, kinds, word_bytes, word_starts)
-    distinct = Vocabulary()
-    words = distinct.add(large_string_array(word_bytes, word_starts[: n_words + 1]))
-    flat, token_starts = list_parts(analyser.tokens_batch(distinct.tokens(np.arange(len(distinct)))))
+    coded = large_string_array(word_bytes, word_starts[: n_words + 1]).dictionary_encode()
+    words = coded.indices.to_numpy()
+    flat, token_starts = list_parts(analyser.tokens_batch(coded.dictionary))
     of_words = WordTokens(vocabulary.add(flat), token_starts)
     most_tokens = int(np.diff(token_starts)[words].sum())
     out = Patterns(
@@ -139,16 +157,16 @@ def _numbered(found: list[Clause]) -> tuple[list[Clause], list[str]]:
     return form, list(numbers)
 
 
-def _forms(found: Sequence[list[Clause]]) -> Forms:
-    starts = starts_of(np.array([len(form) for form in found], np.int64))
-    every = [clause for form in found for clause in form]
-    required, required_starts = _numbers([clause.required for clause in every])
-    forbidden, forbidden_starts = _numbers([clause.forbidden for clause in every])
-    return Forms(starts, required, required_starts, forbidden, forbidden_starts)
+def _columns_of(found: Sequence[list[Clause]], number_of: Callable[[str], int]) -> Forms:
+    """The clauses as columns."""
+    starts = starts_of(np.array([len(own) for own in found], np.int64))
+    every = [clause for own in found for clause in own]
+    required = _numbers([clause.required for clause in every], number_of)
+    return Forms(starts, *required, *_numbers([clause.forbidden for clause in every], number_of))
 
 
-def _numbers(sides: list[tuple[str, ...]]) -> tuple[np.ndarray, np.ndarray]:
-    flat = np.array([int(number) for side in sides for number in side], np.int32)
+def _numbers(sides: list[tuple[str, ...]], number_of: Callable[[str], int]) -> tuple[np.ndarray, np.ndarray]:
+    flat = np.array([number_of(token) for side in sides for token in side], np.int32)
     return flat, starts_of(np.array([len(side) for side in sides], np.int64))
 
 
