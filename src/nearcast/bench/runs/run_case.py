@@ -25,9 +25,9 @@ from nearcast.bench.runs.table_api import run_tables
 from nearcast.bench.runs.timing import timed
 from nearcast.bench.runs.updates import run_inserts, run_mixed, run_updates
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus, message_group
-from nearcast.bench.workloads.expressions import has_expressions
 from nearcast.bench.workloads.subscriptions import message_batch
-from nearcast.bench.workloads.workload import Workload
+from nearcast.bench.workloads.text_corpus import corpus_for
+from nearcast.bench.workloads.workload import OF_KIND_MATCH, Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.store import RowStore
@@ -47,7 +47,7 @@ def run_case(
     """The raw measurements of one workload. Raises Disagreement if two methods find different pairs."""
     compile_now()  # nothing that is measured may be interpreted
     on_step = on_step or (lambda step: None)
-    case = Case(workload, corpus or SyntheticCorpus(workload), settings or Settings(), on_step)
+    case = Case(workload, corpus or corpus_for(workload), settings or Settings(), on_step)
     chosen, left_out = _choose(methods, workload, case.settings)
     _warm_up(chosen, workload, on_step)
     earlier = peak_bytes()  # of compiling, or of the case before
@@ -73,7 +73,7 @@ def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> t
     """The methods to run, and the reason why each of the others is left out."""
     if workload.kind != "match" and (settings.tables or settings.threads):
         raise InvalidInput(f"tables and threads are measured on kind match alone, not on {workload.kind}")
-    if has_expressions(workload) and settings.threads:
+    if not workload.is_plain and settings.threads:
         raise InvalidInput("threads are measured on plain subscriptions alone, not on expressions")
     variants = known_methods(methods, workload.kind)
     others = [variant for variant in variants if variant.name != "brute"]
@@ -86,7 +86,7 @@ def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> t
 def _warm_up(methods: list[Variant], workload: Workload, on_step: OnStep) -> None:
     """Call every kernel once on a toy workload, so that nothing is compiled while it is timed."""
     on_step("compiling")
-    copied = {name: getattr(workload, name) for name in ("expression_share", "negated_share", "kind")}
+    copied = {name: getattr(workload, name) for name in ("kind", *OF_KIND_MATCH)}
     sizes = {"subscriptions": 300, "messages": 3, "vocabulary": 500, "topics": 5, "words_per_topic": 20}
     toy = Workload(long=(30, 60)).but(**sizes, **copied)
     case = Case(toy, SyntheticCorpus(toy), Settings(), on_step)
