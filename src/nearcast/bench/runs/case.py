@@ -43,10 +43,12 @@ class Settings:
     tables: bool = False  # also measure the whole table API: strings in, table out
     brute_limit: int = 1_000_000  # with more subscriptions, `brute` is left out
     threads: tuple[int, ...] = ()  # also measure the throughput with each of these numbers of threads
+    whole: bool = False  # also measure the whole match of a subscription set beside the method's part of it
+    engine: int = 0  # also measure this number of messages and subscriptions through an engine
     mixed: int = 0  # also measure this number of single operations: messages, inserts, removals
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "brute_limit", "singles", "updates", "mixed"):
+        for name in ("rounds", "brute_limit", "singles", "updates", "engine", "mixed"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < (name == "rounds"):
                 raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
