@@ -117,7 +117,7 @@ _ENGINE = (
     _column("ratio", "engine", "ratio", text=_times),
 )
 _FROM_TABLE = (
-    _column("from table µs", "table_build", "whole"),
+    _column("build µs", "table_build", "whole"),
     _column("reading", "table_build", "read"),
     _column("indexing", "table_build", "index", text=_difference),
 )
@@ -152,10 +152,6 @@ _SECTIONS = (
 )
 
 
-def _cost_columns(lines: Sequence[Figures]) -> Sequence[Column]:
-    return (*_COSTS, *_FROM_TABLE) if any(line.table_build for line in lines) else _COSTS
-
-
 def screen_report(result: Result, baseline: str | None = None) -> Group:
     """Tables for the terminal: for each case the costs of a message by group, then the costs of the index."""
     parts: list[Any] = [
@@ -168,7 +164,10 @@ def screen_report(result: Result, baseline: str | None = None) -> Group:
             for section, measured in _sections(own):
                 title = f"{case}, {group} messages {section.title}".strip()
                 parts += _screen_table(title, measured, [_METHOD, *section.columns(measured)])
-        parts += _screen_table(f"{case}, the index", _one_group(lines), [_METHOD, *_cost_columns(lines)])
+        own = _one_group(lines)
+        parts += _screen_table(f"{case}, the index", own, [_METHOD, *_COSTS])
+        if built := [line for line in own if line.table_build]:
+            parts += _screen_table(f"{case}, the index from a table", built, [_METHOD, *_FROM_TABLE])
     return Group(*parts)
 
 
@@ -201,8 +200,10 @@ def markdown_report(result: Result, baseline: str | None = None) -> str:
         title = f"{section.title[0].upper()}{section.title[1:]}:\n\n" if section.title else ""
         tables.append(title + _markdown_table(measured, [case, group, _METHOD, *section.columns(measured)]))
     own = [line for _, members in cases for line in _one_group(members)]
-    indexes = _markdown_table(own, [case, _METHOD, *_cost_columns(own)])
-    return "\n\n".join([where_measured(result.surroundings), *tables, indexes, _reading(result, baseline)]) + "\n"
+    indexes = [_markdown_table(own, [case, _METHOD, *_COSTS])]
+    if built := [line for line in own if line.table_build]:
+        indexes.append("From a table:\n\n" + _markdown_table(built, [case, _METHOD, *_FROM_TABLE]))
+    return "\n\n".join([where_measured(result.surroundings), *tables, *indexes, _reading(result, baseline)]) + "\n"
 
 
 def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:

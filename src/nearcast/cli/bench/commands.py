@@ -55,9 +55,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
     whole: Annotated[
         bool | None, Option("--whole/--no-whole", help="Also measure the whole match beside the method's part of it.")
     ] = None,
-    engine: Annotated[
-        int | None, Option(metavar="N", help="Also measure an engine with N calls of publish and subscribe.")
-    ] = None,
+    engine: Annotated[int | None, Option(metavar="N", help="Also measure N calls of an engine.")] = None,
     scale: Annotated[float, Option(help="Factor on all sizes.")] = 1.0,
     baseline: _Baseline = None,
     out: Annotated[
