@@ -133,7 +133,8 @@ def test_common_words_are_left_to_messages_that_have_no_others():
 
 
 def test_the_mix_is_written_as_files(tmp_path):
-    write_workload(CORPUS, MIXED, tmp_path)
+    about = write_workload(CORPUS, MIXED, tmp_path)
+    assert "City of Calgary" in about["source"]["licence"]
     assert pq.read_schema(tmp_path / "subscriptions.parquet").names == ["id", "expression", "region", "expires"]
     assert pq.read_schema(tmp_path / "messages-short-point.parquet").names == ["id", "tokens", "time", "x", "y"]
 

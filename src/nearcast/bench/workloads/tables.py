@@ -19,6 +19,7 @@ from nearcast.bench.workloads.corpus import Corpus, DrawnItems, message_group
 from nearcast.bench.workloads.expressions import ExpressionShapes, draw_shapes, expression_texts, has_expressions
 from nearcast.bench.workloads.regions import draw_regions, region_texts
 from nearcast.bench.workloads.subscriptions import CHUNK, draw_subscriptions
+from nearcast.bench.workloads.text_corpus import SAMPLE_SOURCE
 from nearcast.bench.workloads.times import expiry_times, message_times
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
@@ -136,7 +137,7 @@ def write_workload(
     about = {
         "workload": workload.parameters(),
         "bounds": corpus.bounds.tolist(),
-        "source": source or {"corpus": "made up"},
+        "source": source or (SAMPLE_SOURCE if workload.texts == "sample" else {"corpus": "made up"}),
         "rows": rows,
     }
     write_whole(target / "workload.json", (json.dumps(about, indent=2) + "\n").encode())

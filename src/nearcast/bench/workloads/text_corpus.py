@@ -33,6 +33,10 @@ from nearcast.tables.places import boxes_of
 from nearcast.text.analyser import Analyser
 
 SAMPLE = "calgary_traffic_2024.csv.gz"
+SAMPLE_SOURCE = {
+    "corpus": SAMPLE,
+    "licence": "Contains information licensed under the Open Government Licence - City of Calgary.",
+}
 _TOWNS_WITHIN = (-170.0, -50.0, 170.0, 60.0)
 
 
