@@ -135,24 +135,37 @@ def test_an_empty_side_is_measured_without_harm(empty, tmp_path):
 def test_every_shipped_sweep_runs_through_to_the_picture(name, tmp_path):
     sweep = find_sweep(name)
     settings = {"rounds": 1, "budget_s": 0.05, "singles": 2, "updates": 20, "tables": sweep.settings.tables}
-    settings["threads"] = [1, 2] if sweep.settings.tables else []
-    small = {"methods": ["keyword-first", "spatial-first"], "run": settings, "about": sweep.about}
-    made = sweep_of(
-        small | {"name": name, "workload": dict(sweep.workload) | {"long": [20, 30]}, "vary": dict(sweep.vary)}
-    )
+    plain = all(case.workload.is_plain for case in sweep.cases())
+    settings["threads"] = [1, 2] if sweep.settings.tables and plain else []
+    small = {"methods": ["keyword-first", "spatial-first"]}
+
+    def part(given, more):
+        run = settings | {"whole": given.settings.whole, "engine": min(2, given.settings.engine)} | more
+        return small | {"run": run, "workload": dict(given.workload) | {"long": [20, 30]}, "vary": dict(given.vary)}
+
+    also = [part(each, {"threads": []}) for each in sweep.also]
+    made = sweep_of(part(sweep, {}) | {"name": name, "about": sweep.about, "also": also})
     steps = []
-    result = run_sweep(made, scale=1e-4, on_step=steps.append)
-    assert len(steps) == steps_of_sweep(made, scale=1e-4)
+    scale = 1e-3 if settings["tables"] and sweep.settings.engine else 1e-4
+    result = run_sweep(made, scale=scale, on_step=steps.append)
+    assert len(steps) == steps_of_sweep(made, scale=scale)
     save_result(result, tmp_path / "result.json")
     loaded = load_result(tmp_path / "result.json")
     assert loaded == Result(**json.loads(json.dumps(vars(result))))
     save_picture(loaded, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    cases = np.prod([len(values) for values in sweep.vary.values()])
-    groups = len(made.cases()[0].workload.groups)
-    assert len(figures(loaded)) == cases * groups * 2
-    sections = 4 if sweep.settings.tables else 1  # the messages, and through tables, by match_one and by threads
-    assert markdown_report(loaded).count("| keyword-first |") == cases * (sections * groups + 1)
+    cases = made.cases()
+    assert len(figures(loaded)) == sum(2 * len(case.workload.groups) for case in cases)
+    assert markdown_report(loaded).count("| keyword-first |") == sum(map(shown_rows, cases))
+
+
+def shown_rows(case):
+    """Rows of one method in a report: the messages, each further section of them, the index, and from a table."""
+    settings = case.settings
+    sections = 1 + 2 * settings.tables + bool(settings.threads) + settings.whole + bool(settings.engine)
+    points = [group for group in case.workload.groups if group.endswith("point")]
+    assert points == list(case.workload.groups) or sections == 1
+    return sections * len(case.workload.groups) - (len(points) - 1) * bool(settings.engine) + 1 + settings.tables
 
 
 def toy_result(times: dict[str, list[float]]) -> Result:
@@ -296,6 +309,10 @@ def test_a_file_that_is_no_result_is_refused(text, tmp_path):
         ({"run": {"threads": [True]}}, "threads"),
         ({"run": {"colour": 1}}, "colour"),
         ({"run": {"rounds": 0}}, "rounds"),
+        ({"also": {}}, "list of tables"),
+        ({"also": [{"colour": 1}]}, "colour"),
+        ({"also": [{"vary": {"zipf": [1]}}]}, "varies what the sweep varies"),
+        ({"run": {"engine": -1}}, "engine"),
         ({"run": {"budget_s": 0}}, "budget"),
     ],
 )

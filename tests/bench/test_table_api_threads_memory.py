@@ -90,9 +90,14 @@ def test_a_table_with_other_pairs_ends_the_run(monkeypatch):
 
 
 def test_parts_that_make_another_table_end_the_run(monkeypatch):
-    monkeypatch.setattr(
-        table_api, "owners_sorted", lambda store, hits, chained: Found(np.zeros(len(hits.rows), np.int64), hits.starts)
-    )
+    right = table_api.matches_table  # the run itself makes one table that is right: the wanted one
+    made = []
+
+    def wrong_later(ids, subscriptions, starts):
+        made.append(len(made))
+        return right(ids, subscriptions * (len(made) == 1), starts)
+
+    monkeypatch.setattr(table_api, "matches_table", wrong_later)
     with pytest.raises(Disagreement, match="the table API over 'keyword-first', part by part, finds"):
         run_case(["keyword-first"], TOY, WHOLE)
 

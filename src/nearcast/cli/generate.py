@@ -11,7 +11,7 @@ from nearcast.cli.console import progress, show, text_table
 from nearcast.cli.options import Json, Source, argument, given, required
 from nearcast.errors import InvalidInput
 
-WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, or a .toml file"
+WORKLOADS = "A, B, lonlat, skewed, uniform, expressions, mixed, or a .toml file"
 
 
 def generate(  # noqa: PLR0913  the options of a command are its parameters

@@ -39,6 +39,9 @@ class Figures(NamedTuple):
     tables: dict[str, float] | None  # through the table API: see `_tables`
     match_one: dict[str, float] | None  # see `_match_one`
     threads: dict[str, dict[str, float]] | None  # by number of threads: see `_threads`
+    whole: dict[str, float] | None = None  # the whole match of a set: see `_whole`
+    table_build: dict[str, float] | None = None  # from a table: see `_table_build`
+    engine: dict[str, float] | None = None  # see `_engine`
 
 
 def figures(result: Result, baseline: str | None = None) -> list[Figures]:
@@ -88,6 +91,9 @@ def _line(run: dict[str, Any], group: str, record: dict[str, Any], ratio: float 
         _tables(table),
         _match_one(table),
         _threads(_of(run.get("threads", {}).get(group, []), name)),
+        _whole(_of(run.get("whole", {}).get(group, []), name)),
+        _table_build(whole, subscriptions),
+        _engine(_of([each for each in run.get("engine", []) if each["group"] == group], name)),
     )
 
 
@@ -147,6 +153,41 @@ def _match_one(record: dict[str, Any]) -> dict[str, float] | None:
         readings = record[f"ones_{clock}_us"]
         summed |= {f"{clock}_us": median(readings) or 0.0, f"{clock}_p99_us": percentile(readings, 0.99) or 0.0}
     return summed
+
+
+def _whole(record: dict[str, Any]) -> dict[str, float] | None:
+    """CPU µs per message of the method and of the whole match, and the ratio whole / kernel."""
+    if not record.get("messages"):
+        return None
+    scale = 1e6 / record["messages"]
+    kernel, whole = ((median(record[f"{name}_cpu_s"]) or 0.0) * scale for name in ("kernel", "whole"))
+    ratio = {"ratio": whole / kernel} if kernel > 0 else {}
+    return {"messages": record["messages"], "kernel": kernel, "whole": whole} | ratio
+
+
+def _table_build(record: dict[str, Any], subscriptions: int) -> dict[str, float] | None:
+    """CPU µs per subscription: the whole of `build_index`, reading the table, and the rest, which is indexing."""
+    if not record.get("read_rows") or not subscriptions:
+        return None
+    whole, read = record["build_cpu_s"] / subscriptions * 1e6, record["read_cpu_s"] / record["read_rows"] * 1e6
+    return {"whole": whole, "read": read, "index": whole - read}
+
+
+def _engine(record: dict[str, Any]) -> dict[str, float] | None:
+    """CPU µs of a publish, a subscribe and a pair of both; messages per second of wall time by one and two threads."""
+    if not record.get("messages") or not record.get("pairs"):
+        return None
+    one, two = (record["messages"] / (median(record["threads_wall_s"][count]) or 1.0) for count in ("1", "2"))
+    return {
+        "messages": len(record["publish_cpu_us"]),
+        "publish": median(record["publish_cpu_us"]) or 0.0,
+        "publish_p99": percentile(record["publish_cpu_us"], 0.99) or 0.0,
+        "subscribe": median(record["subscribe_cpu_us"]) or 0.0,
+        "both": record["pairs_cpu_s"] / record["pairs"] * 1e6,
+        "one_per_s": one,
+        "two_per_s": two,
+        "ratio": two / one,
+    }
 
 
 def _threads(record: dict[str, Any]) -> dict[str, dict[str, float]] | None:

@@ -100,6 +100,27 @@ _ONES = (
     _column("wall", "match_one", "wall_us"),
     _column("wall p99", "match_one", "wall_p99_us"),
 )
+_WHOLE = (
+    _column("of", "whole", "messages", text=_count),
+    _column("kernel", "whole", "kernel"),
+    _column("whole", "whole", "whole"),
+    _column("/ kernel", "whole", "ratio", text=_times),
+)
+_ENGINE = (
+    _column("of", "engine", "messages", text=_count),
+    _column("publish", "engine", "publish"),
+    _column("p99", "engine", "publish_p99"),
+    _column("subscribe", "engine", "subscribe"),
+    _column("both", "engine", "both"),
+    _column("1 thread /s", "engine", "one_per_s"),
+    _column("2 threads /s", "engine", "two_per_s"),
+    _column("ratio", "engine", "ratio", text=_times),
+)
+_FROM_TABLE = (
+    _column("build µs", "table_build", "whole"),
+    _column("reading", "table_build", "read"),
+    _column("indexing", "table_build", "index", text=_difference),
+)
 
 
 class Section(NamedTuple):
@@ -123,9 +144,11 @@ def _thread_columns(lines: Sequence[Figures]) -> list[Column]:
 
 _SECTIONS = (
     Section("", lambda line: True, lambda lines: (*_TIMES, *_WORK)),
+    Section("through a set", lambda line: line.whole, lambda lines: _WHOLE),
     Section("through tables", lambda line: line.tables, lambda lines: _TABLES),
     Section("by match_one", lambda line: line.match_one, lambda lines: _ONES),
     Section("by threads", lambda line: line.threads, _thread_columns),
+    Section("through an engine", lambda line: line.engine, lambda lines: _ENGINE),
 )
 
 
@@ -141,7 +164,10 @@ def screen_report(result: Result, baseline: str | None = None) -> Group:
             for section, measured in _sections(own):
                 title = f"{case}, {group} messages {section.title}".strip()
                 parts += _screen_table(title, measured, [_METHOD, *section.columns(measured)])
-        parts += _screen_table(f"{case}, the index", _one_group(lines), [_METHOD, *_COSTS])
+        own = _one_group(lines)
+        parts += _screen_table(f"{case}, the index", own, [_METHOD, *_COSTS])
+        if built := [line for line in own if line.table_build]:
+            parts += _screen_table(f"{case}, the index from a table", built, [_METHOD, *_FROM_TABLE])
     return Group(*parts)
 
 
@@ -173,8 +199,11 @@ def markdown_report(result: Result, baseline: str | None = None) -> str:
     for section, measured in _sections(lines):
         title = f"{section.title[0].upper()}{section.title[1:]}:\n\n" if section.title else ""
         tables.append(title + _markdown_table(measured, [case, group, _METHOD, *section.columns(measured)]))
-    indexes = _markdown_table([line for _, members in cases for line in _one_group(members)], [case, _METHOD, *_COSTS])
-    return "\n\n".join([where_measured(result.surroundings), *tables, indexes, _reading(result, baseline)]) + "\n"
+    own = [line for _, members in cases for line in _one_group(members)]
+    indexes = [_markdown_table(own, [case, _METHOD, *_COSTS])]
+    if built := [line for line in own if line.table_build]:
+        indexes.append("From a table:\n\n" + _markdown_table(built, [case, _METHOD, *_FROM_TABLE]))
+    return "\n\n".join([where_measured(result.surroundings), *tables, *indexes, _reading(result, baseline)]) + "\n"
 
 
 def _markdown_table(lines: Sequence[Figures], columns: Sequence[Column]) -> str:

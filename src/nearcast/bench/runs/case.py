@@ -9,17 +9,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from nearcast.bench.workloads.corpus import Corpus, message_group
-from nearcast.bench.workloads.expressions import has_expressions, subscription_rows
 from nearcast.bench.workloads.random_numbers import stream_key, units
+from nearcast.bench.workloads.rows import rows_and_shapes
 from nearcast.bench.workloads.subscriptions import CHUNK, message_batch, subscription_chunks
+from nearcast.bench.workloads.times import message_times
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
-from nearcast.matching.method import Method
+from nearcast.matching.method import Method, make_method
 from nearcast.matching.method import method_names as registered_names
 from nearcast.matching.row_params import RankParams
 from nearcast.matching.store import RowStore
+from nearcast.matching.subscription_set import TERMLESS_METHOD
 from nearcast.matching.variant import Variant, variant_of
-from nearcast.matching.verify import owners_sorted, verified
+from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import Hits, MessageBatch, RowBatch, Work
 
 OnStep = Callable[[str], None]
@@ -41,10 +43,12 @@ class Settings:
     tables: bool = False  # also measure the whole table API: strings in, table out
     brute_limit: int = 1_000_000  # with more subscriptions, `brute` is left out
     threads: tuple[int, ...] = ()  # also measure the throughput with each of these numbers of threads
+    whole: bool = False  # also measure the whole match of a subscription set beside the method's part of it
+    engine: int = 0  # also measure this number of messages and subscriptions through an engine
     mixed: int = 0  # also measure this number of single operations: messages, inserts, removals
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "brute_limit", "singles", "updates", "mixed"):
+        for name in ("rounds", "brute_limit", "singles", "updates", "engine", "mixed"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < (name == "rounds"):
                 raise InvalidInput(f"{name} must be a whole number, {int(name == 'rounds')} or more; it is {value!r}")
@@ -76,17 +80,20 @@ class Case(NamedTuple):
 
     def messages(self, group: str, numbers: np.ndarray | None = None) -> MessageBatch:
         """The messages of a group: all of them, or those with the given numbers."""
-        return message_batch(message_group(self.corpus, self.workload, group, numbers))
+        if numbers is None:
+            numbers = np.arange(self.workload.messages)
+        drawn = message_group(self.corpus, self.workload, group, numbers)
+        return message_batch(drawn, message_times(self.workload, numbers))
 
 
 def filled_store(corpus: Corpus, workload: Workload, chunk: int = CHUNK) -> RowStore:
     """The subscriptions that an index is built with, as stored rows; at most one chunk more is in memory.
 
-    Row k is subscription k, except for expressions: those have one row for each clause.
+    Row k is subscription k, except for expressions and regions: those have one row for each clause and box.
     """
     store = RowStore(workload.geometry)
     for first, drawn in subscription_chunks(corpus, workload, chunk, workload.n_built):
-        store.add(subscription_rows(workload, drawn, first))
+        store.add(*rows_and_shapes(workload, drawn, first))
     return store
 
 
@@ -109,7 +116,7 @@ def known_methods(methods: Sequence[str], kind: str = "match") -> list[Variant]:
 
 def method_factory(store: RowStore, workload: Workload) -> Callable[[Variant], Method]:
     """A function that makes empty methods over the store. Unknown names, options and values raise."""
-    if has_expressions(workload):
+    if not workload.is_plain:
         return lambda variant: cast(Method, VerifiedMethod(variant.make(store, workload.geometry)))
     if workload.kind == "rank":
         store.params = rank_params(store, workload)
@@ -131,23 +138,48 @@ def _uniform(workload: Workload, name: str, rows: np.ndarray) -> np.ndarray:
 
 
 class VerifiedMethod:
-    """A method plus the verification that the matcher adds, for subscriptions of several rows.
+    """A method plus what a subscription set adds to it, for subscriptions of several rows and regions of any shape.
 
-    Rows go in; subscriptions come out, each once, and none that its NOT excludes.
+    Rows go in; subscriptions come out, each once, and none that its NOT, its region or its expiry excludes. Rows
+    without terms are in a method of their own, unless the method takes them.
     """
 
     def __init__(self, method: Method) -> None:
         self.method = method
         self.name = method.name
-        self.build, self.insert, self.remove, self.expect = method.build, method.insert, method.remove, method.expect
+        self.expect = method.expect
+        self._termless = None
+        if not method.takes_termless_rows:
+            self._termless = make_method(TERMLESS_METHOD, method.store, method.space, {})
 
     @property
     def nbytes(self) -> int:
-        return self.method.nbytes
+        return self.method.nbytes + (0 if self._termless is None else self._termless.nbytes)
+
+    def build(self, rows: np.ndarray) -> None:
+        self._pass_on("build", rows)
+
+    def insert(self, rows: np.ndarray) -> None:
+        self._pass_on("insert", rows)
+
+    def remove(self, rows: np.ndarray) -> None:
+        self._pass_on("remove", rows)
+
+    def _pass_on(self, call: str, rows: np.ndarray) -> None:
+        if self._termless is None:
+            getattr(self.method, call)(rows)
+            return
+        has_terms = self.method.store.arrays.n_terms[rows] > 0
+        getattr(self.method, call)(rows[has_terms])
+        if not has_terms.all():
+            getattr(self._termless, call)(rows[~has_terms])
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         """The sorted numbers of subscriptions. Nodes and candidates are counted by the method."""
         store = self.method.store
         hits, work = self.method.match(messages)
+        if self._termless is not None:
+            more, more_work = self._termless.match(messages)
+            hits, work = joined(hits, more), work.plus(more_work)
         found = owners_sorted(store, verified(store, messages, hits), True)
         return Hits(found.ids.astype(np.int32), found.starts), work._replace(matches=len(found.ids))

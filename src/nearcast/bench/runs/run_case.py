@@ -19,15 +19,17 @@ from nearcast.bench.runs.case import (
     known_methods,
     method_factory,
 )
+from nearcast.bench.runs.engine_calls import run_engine
 from nearcast.bench.runs.environment import highest, peak_bytes, reset_peak, resident_bytes
 from nearcast.bench.runs.groups import TIMES_THE_MESSAGES, run_group, run_threads
+from nearcast.bench.runs.sets import build_sets, run_whole
 from nearcast.bench.runs.table_api import run_tables
 from nearcast.bench.runs.timing import timed
 from nearcast.bench.runs.updates import run_inserts, run_mixed, run_updates
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, SyntheticCorpus, message_group
-from nearcast.bench.workloads.expressions import has_expressions
 from nearcast.bench.workloads.subscriptions import message_batch
-from nearcast.bench.workloads.workload import Workload
+from nearcast.bench.workloads.text_corpus import corpus_for
+from nearcast.bench.workloads.workload import OF_KIND_MATCH, Workload
 from nearcast.errors import InvalidInput
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.store import RowStore
@@ -47,7 +49,7 @@ def run_case(
     """The raw measurements of one workload. Raises Disagreement if two methods find different pairs."""
     compile_now()  # nothing that is measured may be interpreted
     on_step = on_step or (lambda step: None)
-    case = Case(workload, corpus or SyntheticCorpus(workload), settings or Settings(), on_step)
+    case = Case(workload, corpus or corpus_for(workload), settings or Settings(), on_step)
     chosen, left_out = _choose(methods, workload, case.settings)
     _warm_up(chosen, workload, on_step)
     earlier = peak_bytes()  # of compiling, or of the case before
@@ -56,6 +58,8 @@ def run_case(
     record: Record = {"workload": workload.parameters(), "left_out": left_out} | measured
     if case.settings.tables:
         record["tables"] = run_tables(chosen, case, answers)
+    if case.settings.engine:
+        record["engine"] = run_engine(chosen, case, answers)
     memory = record["memory"]
     memory |= {"earlier_peak_bytes": earlier, "peak_bytes": highest((*memory.values(), peak_bytes()))}
     return record
@@ -64,16 +68,19 @@ def run_case(
 def steps_of(methods: Sequence[str], workload: Workload, settings: Settings) -> int:
     """The number of steps that `run_case` will report."""
     n, groups = len(_choose(methods, workload, settings)[0]), len(workload.groups)
-    of_groups = groups * (1 + bool(settings.threads) + bool(settings.mixed))
+    of_groups = groups * (1 + bool(settings.threads) + bool(settings.mixed) + settings.whole)
     inserts = workload.n_built < workload.subscriptions
-    return 1 + 1 + n + inserts + of_groups + (n if settings.updates else 0) + (n if settings.tables else 0)
+    has_points = any(group.endswith("point") for group in workload.groups)
+    by_method = bool(settings.updates) + settings.tables + settings.whole + (bool(settings.engine) and has_points)
+    return 1 + 1 + n + inserts + of_groups + n * by_method
 
 
 def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> tuple[list[Variant], dict[str, str]]:
     """The methods to run, and the reason why each of the others is left out."""
-    if workload.kind != "match" and (settings.tables or settings.threads):
-        raise InvalidInput(f"tables and threads are measured on kind match alone, not on {workload.kind}")
-    if has_expressions(workload) and settings.threads:
+    if workload.kind != "match" and (settings.tables or settings.threads or settings.whole or settings.engine):
+        what = "tables, threads, the whole match and the engine"
+        raise InvalidInput(f"{what} are measured on kind match alone, not on {workload.kind}")
+    if not workload.is_plain and settings.threads:
         raise InvalidInput("threads are measured on plain subscriptions alone, not on expressions")
     variants = known_methods(methods, workload.kind)
     others = [variant for variant in variants if variant.name != "brute"]
@@ -86,7 +93,7 @@ def _choose(methods: Sequence[str], workload: Workload, settings: Settings) -> t
 def _warm_up(methods: list[Variant], workload: Workload, on_step: OnStep) -> None:
     """Call every kernel once on a toy workload, so that nothing is compiled while it is timed."""
     on_step("compiling")
-    copied = {name: getattr(workload, name) for name in ("expression_share", "negated_share", "kind")}
+    copied = {name: getattr(workload, name) for name in ("kind", *OF_KIND_MATCH)}
     sizes = {"subscriptions": 300, "messages": 3, "vocabulary": 500, "topics": 5, "words_per_topic": 20}
     toy = Workload(long=(30, 60)).but(**sizes, **copied)
     case = Case(toy, SyntheticCorpus(toy), Settings(), on_step)
@@ -121,6 +128,13 @@ def _run_methods(variants: list[Variant], case: Case) -> tuple[Record, dict[str,
         record["groups"][group], answers[group] = run_group(methods, messages, settings, what)
     if inserts:
         record["arrivals"] = inserts
+    if settings.whole:
+        sets = build_sets(variants, store, case)
+        record["whole"] = {
+            group: run_whole(sets, case.messages(group), settings, answers[group], what)
+            for group, what in case.each_group("messages through sets")
+        }
+        del sets
     if settings.threads:
         record["threads"] = _run_threads(methods, case)
     if settings.updates:

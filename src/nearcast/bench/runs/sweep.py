@@ -18,22 +18,28 @@ from nearcast.bench.workloads.corpus import Corpus
 from nearcast.bench.workloads.workload import PRESETS, Workload, workload_of
 from nearcast.errors import InvalidInput
 
-_FIELDS = ("about", "methods", "name", "run", "vary", "workload")
+_FIELDS = ("about", "also", "methods", "name", "run", "vary", "workload")
+_PART_FIELDS = ("methods", "run", "vary", "workload")
 _MOST_VARIED = 2
 
 MakeCorpus = Callable[[Workload], Corpus]
 
 
 class SweepCase(NamedTuple):
-    """One point of a sweep: the values of the varied parameters, and the resulting workload."""
+    """One point of a sweep: the values of the varied parameters, the resulting workload, and how it is measured."""
 
     varied: dict[str, Any]
     workload: Workload
+    methods: tuple[str, ...]
+    settings: Settings
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """`vary` maps a parameter of the workload (or `base`, the preset) to its values. All combinations are run."""
+    """`vary` maps a parameter of the workload (or `base`, the preset) to its values. All combinations are run.
+
+    `also` are further sweeps over the same parameters that are part of this one.
+    """
 
     name: str
     about: str = ""
@@ -41,9 +47,15 @@ class Sweep:
     vary: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
     methods: tuple[str, ...] = ()
     settings: Settings = dataclasses.field(default_factory=Settings)
+    also: tuple[Sweep, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Sweep, ...]:
+        """This sweep and those that are part of it."""
+        return (self, *self.also)
 
     def cases(self, scale: float = 1.0) -> list[SweepCase]:
-        """Every combination; the first varied parameter changes slowest."""
+        """Every combination; the first varied parameter changes slowest. The cases of `also` come last."""
         cases = []
         for values in itertools.product(*self.vary.values()):
             varied = dict(zip(self.vary, values, strict=True))
@@ -52,8 +64,8 @@ class Sweep:
             if scale != 1.0:
                 workload = workload.scaled(scale)
                 varied = {key: workload.parameters().get(key, value) for key, value in varied.items()}
-            cases.append(SweepCase(varied, workload))
-        return cases
+            cases.append(SweepCase(varied, workload, self.methods, self.settings))
+        return cases + [case for part in self.also for case in part.cases(scale)]
 
 
 def shipped_sweeps() -> list[Sweep]:
@@ -69,6 +81,24 @@ def find_sweep(name: str | os.PathLike[str]) -> Sweep:
 def sweep_of(data: Mapping[str, Any]) -> Sweep:
     """The sweep that a file describes. Unknown entries and unusable values raise InvalidInput."""
     require_known(data, _FIELDS, "a sweep")
+    made = _part_of(data)
+    also = data.get("also", [])
+    if not isinstance(also, list):
+        raise InvalidInput("'also' is a list of tables: write [[also]] above each")
+    made = dataclasses.replace(made, also=tuple(_further_part(made, part) for part in also))
+    made.cases()  # rejects unknown parameters and values now, not an hour into the run
+    return made
+
+
+def _further_part(first: Sweep, data: Any) -> Sweep:
+    require_known(data, _PART_FIELDS, "a part of a sweep ('also')")
+    made = _part_of({"name": first.name} | dict(data))
+    if list(made.vary) != list(first.vary):
+        raise InvalidInput(f"a part of a sweep varies what the sweep varies: {', '.join(first.vary) or 'nothing'}")
+    return made
+
+
+def _part_of(data: Mapping[str, Any]) -> Sweep:
     workload, vary, run = (table_of(data, name) for name in ("workload", "vary", "run"))
     if workload.get("base", "A") not in PRESETS:  # checked here too: a varied base replaces it
         raise InvalidInput(f"no workload '{workload['base']}' to base on; there are {', '.join(PRESETS)}")
@@ -79,7 +109,6 @@ def sweep_of(data: Mapping[str, Any]) -> Sweep:
             raise InvalidInput(f"the values of a varied parameter are a list; those of '{key}' are {values!r}")
     made = Sweep(str(data["name"]), str(data.get("about", "")), workload, vary, _methods_of(data), settings_of(run))
     known_methods(made.methods)
-    made.cases()  # rejects unknown parameters and values now, not an hour into the run
     return made
 
 
@@ -103,7 +132,7 @@ def single_case(workload: Workload, methods: Sequence[str], settings: Settings) 
 
 
 def steps_of_sweep(sweep: Sweep, scale: float = 1.0) -> int:
-    return sum(steps_of(sweep.methods, case.workload, sweep.settings) for case in sweep.cases(scale))
+    return sum(steps_of(case.methods, case.workload, case.settings) for case in sweep.cases(scale))
 
 
 def run_sweep(
@@ -113,7 +142,7 @@ def run_sweep(
     runs = []
     for case in sweep.cases(scale):
         corpus = make_corpus(case.workload) if make_corpus else None
-        measured = run_case(sweep.methods, case.workload, sweep.settings, corpus, on_step)
+        measured = run_case(case.methods, case.workload, case.settings, corpus, on_step)
         runs.append({"varied": case.varied} | measured)
     about = {
         "name": sweep.name,

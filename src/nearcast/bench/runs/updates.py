@@ -12,7 +12,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.bench.runs.agreement import require_agreement, sorted_hits
 from nearcast.bench.runs.case import Case, Methods, Record, Settings
 from nearcast.bench.runs.timing import share_within, timed
-from nearcast.bench.workloads.expressions import subscription_rows
+from nearcast.bench.workloads.rows import rows_and_shapes
 from nearcast.bench.workloads.subscriptions import draw_subscriptions
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import Method
@@ -38,7 +38,7 @@ def run_inserts(methods: Methods, store: RowStore, case: Case) -> list[Record]:
     inserts: dict[str, list[float]] = {name: [] for name in methods}
     for first in range(workload.n_built, workload.subscriptions, _BATCH):
         drawn = draw_subscriptions(case.corpus, workload, first, min(first + _BATCH, workload.subscriptions))
-        rows = store.add(subscription_rows(workload, drawn, first))
+        rows = store.add(*rows_and_shapes(workload, drawn, first))
         sizes.append(drawn.size)
         for name, method in methods.items():
             inserts[name].append(timed(method.insert, rows)[1].cpu_s)

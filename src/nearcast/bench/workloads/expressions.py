@@ -78,12 +78,12 @@ def clause_batch(drawn: DrawnItems, shapes: ExpressionShapes, first_id: int = 0)
     n = int(counts.sum())
     clauses = _Clauses(np.empty(n, np.int64), np.empty(int((counts * np.diff(drawn.starts)).sum()), np.int32))
     used = _write_clauses(drawn.terms, drawn.starts, shapes, clauses)
-    lasts = np.repeat(drawn.terms[drawn.starts[1:] - 1] if drawn.size else drawn.terms, counts)
+    lasts = np.repeat(drawn.terms[drawn.starts[1:] - 1], counts) if len(drawn.terms) else drawn.terms
     is_negated = np.repeat(shapes.negated, counts)
     rows = DrawnItems(clauses.terms[:used], starts_of(clauses.lengths), np.repeat(drawn.boxes, counts, axis=0))
     return row_batch(rows)._replace(
         owner_ids=np.repeat(np.arange(first_id, first_id + drawn.size), counts),
-        not_terms=lasts[is_negated > 0],
+        not_terms=lasts[is_negated > 0] if len(lasts) else lasts,
         not_starts=starts_of(is_negated),
     )
 

@@ -18,9 +18,13 @@ from nearcast.bench.workloads.random_numbers import (
     unit,
     zipf_table,
 )
+from nearcast.geo.distance import EARTH_RADIUS_KM
 
 BACKGROUND = -1
 """The cluster number of a place outside all clusters."""
+
+KM_PER_DEGREE = EARTH_RADIUS_KM * math.pi / 180.0
+"""Kilometres of a degree of latitude."""
 
 _SPREADS = (0.003, 0.03)  # a cluster's standard deviation, as a share of the side: a town to a conurbation
 _REDRAWS = 8
@@ -74,6 +78,17 @@ def draw_box(bounds, x, y, share, state, out_box):
     w = share / h if h == 1.0 else w
     _draw_side(bounds[0], width, x, w * width, unit(state), out_box[0::2])
     _draw_side(bounds[1], height, y, h * height, unit(state), out_box[1::2])
+
+
+@kernel
+def draw_box_km(x, y, radius, state, out_box):
+    """Draw a box around (x, y) in lon/lat: as large as a circle of that radius, at most twice as long as wide."""
+    stretch = 2.0 ** (2.0 * unit(state) - 1.0)
+    side = math.sqrt(math.pi) * radius / KM_PER_DEGREE
+    height = min(side / math.sqrt(stretch), 180.0)
+    width = min(side * math.sqrt(stretch) / max(math.cos(math.radians(y)), 1e-3), 360.0)
+    _draw_side(-180.0, 360.0, x, width, unit(state), out_box[0::2])
+    _draw_side(-90.0, 180.0, y, height, unit(state), out_box[1::2])
 
 
 @kernel

@@ -8,11 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import sorted_sets
+from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems
-from nearcast.bench.workloads.places import draw_box
+from nearcast.bench.workloads.places import draw_box, draw_box_km
 from nearcast.bench.workloads.random_numbers import DrawNumbers, begin, below, log_uniform, stream_key, unit, units
 from nearcast.bench.workloads.workload import Workload
+from nearcast.geo.space import LONLAT
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
 
 CHUNK = 1 << 18
@@ -24,6 +25,7 @@ _CHOICE_STRIDE = 1 << 40  # between the numbers of two choices: more than there 
 class _Settings(NamedTuple):
     tokens: tuple[int, int]
     box_share: tuple[float, float]
+    radius_km: tuple[float, float]
     hot_share: float
     world_share: float
     tiny_share: float
@@ -37,8 +39,18 @@ def draw_subscriptions(corpus: Corpus, workload: Workload, start: int, stop: int
     n = messages.size
     out = DrawnItems(np.empty(n * workload.tokens[1], np.int32), np.zeros(n + 1, np.int64), np.empty((n, 4)))
     draws = DrawNumbers(stream_key(workload.seed, "subscriptions"), sources)
-    _draw(settings, corpus.bounds, messages, draws, out)
-    return out._replace(terms=out.terms[: out.starts[-1]].copy())
+    bounds = np.array(LONLAT.bounds) if workload.radius_km[1] > 0 else corpus.bounds
+    _draw(settings, bounds, messages, draws, out)
+    return _without_words(out._replace(terms=out.terms[: out.starts[-1]].copy()), workload, sources)
+
+
+def _without_words(drawn: DrawnItems, workload: Workload, sources: np.ndarray) -> DrawnItems:
+    """The subscriptions; the share `wordless_share` loses its words."""
+    if workload.wordless_share == 0:
+        return drawn
+    counts = np.diff(drawn.starts)
+    keeps = units(stream_key(workload.seed, "wordless"), sources) >= workload.wordless_share
+    return drawn._replace(terms=drawn.terms[np.repeat(keeps, counts)], starts=starts_of(counts * keeps))
 
 
 def source_numbers(workload: Workload, start: int, stop: int) -> np.ndarray:
@@ -98,13 +110,17 @@ def _shuffle_first(values, count, state):
 @kernel
 def _draw_region(settings, bounds, place, state, out_box):
     kind = unit(state)
-    share = log_uniform(state, settings.box_share[0], settings.box_share[1])
+    in_km = settings.radius_km[1] > 0.0
+    sizes = settings.radius_km if in_km else settings.box_share
+    size = log_uniform(state, sizes[0], sizes[1])
     if kind < settings.world_share:
         out_box[:] = bounds
     elif kind < settings.world_share + settings.tiny_share:
         out_box[:] = place
+    elif in_km:
+        draw_box_km(place[0], place[1], size, state, out_box)
     else:
-        draw_box(bounds, place[0], place[1], share, state, out_box)
+        draw_box(bounds, place[0], place[1], size, state, out_box)
 
 
 def subscription_chunks(
@@ -132,7 +148,8 @@ def row_batch(drawn: DrawnItems, first_id: int = 0) -> RowBatch:
     )
 
 
-def message_batch(drawn: DrawnItems) -> MessageBatch:
+def message_batch(drawn: DrawnItems, times: np.ndarray | None = None) -> MessageBatch:
     """The messages as a batch. Terms are word numbers; ids count up from 0."""
     terms, starts = sorted_sets(drawn.terms, drawn.starts)
-    return MessageBatch(np.arange(drawn.size), terms, starts, drawn.boxes, np.full(drawn.size, NO_TIME))
+    times = np.full(drawn.size, NO_TIME) if times is None else times
+    return MessageBatch(np.arange(drawn.size), terms, starts, drawn.boxes, times)

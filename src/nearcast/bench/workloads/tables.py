@@ -17,10 +17,14 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.bench.workloads.corpus import Corpus, DrawnItems, message_group
 from nearcast.bench.workloads.expressions import ExpressionShapes, draw_shapes, expression_texts, has_expressions
+from nearcast.bench.workloads.regions import draw_regions, region_texts
 from nearcast.bench.workloads.subscriptions import CHUNK, draw_subscriptions
+from nearcast.bench.workloads.text_corpus import SAMPLE_SOURCE
+from nearcast.bench.workloads.times import expiry_times, message_times
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
+from nearcast.model import NEVER
 
 OnChunk = Callable[[str, int], None]
 """Called with (file name, rows just written) while files are written."""
@@ -28,20 +32,56 @@ OnChunk = Callable[[str, int], None]
 _CHUNK_OF_MESSAGES = 1 << 14  # a long message has 550 tokens: 36 MB of terms
 
 
+_TIME = pa.timestamp("us", "UTC")
+
+
 def subscriptions_table(
     drawn: DrawnItems, words: pa.Array, first_id: int = 0, shapes: ExpressionShapes | None = None
 ) -> pa.Table:
     """A subscriptions table: id, tokens (with shapes: expression), xmin, ymin, xmax, ymax."""
+    return pa.table(_ids_and_words(drawn, words, first_id, shapes) | _box_columns(drawn.boxes))
+
+
+def _ids_and_words(
+    drawn: DrawnItems, words: pa.Array, first_id: int, shapes: ExpressionShapes | None
+) -> dict[str, pa.Array]:
     columns = _ids_and_tokens(drawn, words, first_id)
     if shapes is not None:
         columns["expression"] = pa.array(expression_texts(drawn, shapes, words), pa.string())
         del columns["tokens"]
-    return pa.table(columns | _box_columns(drawn.boxes))
+    return columns
 
 
-def messages_table(drawn: DrawnItems, words: pa.Array, group: str, first_id: int = 0) -> pa.Table:
-    """A messages table: id, tokens, and x, y (point group) or xmin, ymin, xmax, ymax (range group)."""
+def workload_table(workload: Workload, drawn: DrawnItems, words: pa.Array, first: int) -> pa.Table:
+    """The drawn subscriptions from number `first` on, as the workload writes them.
+
+    The columns are id, tokens or expression, the box, and where some have one, region and expires. In kilometres
+    (`radius_km`) every place is a region and there is no box.
+    """
+    shapes = draw_shapes(workload, drawn, first) if has_expressions(workload) else None
+    columns = _ids_and_words(drawn, words, first, shapes)
+    regions = draw_regions(workload, drawn, first)
+    in_km = workload.radius_km[1] > 0
+    if not in_km:
+        columns |= _box_columns(drawn.boxes)
+    if in_km or workload.circle_share or workload.polygon_share:
+        texts = region_texts(regions, drawn.boxes, workload.geometry)
+        is_box = np.full(drawn.size, not in_km)
+        is_box[regions.positions] = False
+        columns["region"] = pa.array(texts, pa.string(), mask=is_box)
+    if workload.expiring_share:
+        expires = expiry_times(workload, first, drawn.size)
+        columns["expires"] = pa.array(expires, pa.int64(), mask=expires == NEVER).cast(_TIME)
+    return pa.table(columns)
+
+
+def messages_table(
+    drawn: DrawnItems, words: pa.Array, group: str, first_id: int = 0, times: np.ndarray | None = None
+) -> pa.Table:
+    """A messages table: id, tokens, time if given, and x, y (point group) or xmin, ymin, xmax, ymax (range group)."""
     columns = _ids_and_tokens(drawn, words, first_id)
+    if times is not None:
+        columns["time"] = pa.array(times).cast(_TIME)
     if group.endswith("range"):
         return pa.table(columns | _box_columns(drawn.boxes))
     return pa.table(columns | {"x": pa.array(drawn.boxes[:, 0]), "y": pa.array(drawn.boxes[:, 1])})
@@ -63,8 +103,7 @@ def subscription_tables(corpus: Corpus, workload: Workload) -> Iterator[pa.Table
     words = corpus.words()
     for first in range(0, max(1, workload.subscriptions), CHUNK):
         drawn = draw_subscriptions(corpus, workload, first, min(first + CHUNK, workload.subscriptions))
-        shapes = draw_shapes(workload, drawn, first) if has_expressions(workload) else None
-        yield subscriptions_table(drawn, words, first, shapes)
+        yield workload_table(workload, drawn, words, first)
 
 
 def message_tables(corpus: Corpus, workload: Workload, group: str) -> Iterator[pa.Table]:
@@ -72,7 +111,8 @@ def message_tables(corpus: Corpus, workload: Workload, group: str) -> Iterator[p
     words = corpus.words()
     for first in range(0, max(1, workload.messages), _CHUNK_OF_MESSAGES):
         indices = np.arange(first, min(first + _CHUNK_OF_MESSAGES, workload.messages))
-        yield messages_table(message_group(corpus, workload, group, indices), words, group, first)
+        drawn = message_group(corpus, workload, group, indices)
+        yield messages_table(drawn, words, group, first, message_times(workload, indices))
 
 
 def write_workload(
@@ -97,7 +137,7 @@ def write_workload(
     about = {
         "workload": workload.parameters(),
         "bounds": corpus.bounds.tolist(),
-        "source": source or {"corpus": "made up"},
+        "source": source or (SAMPLE_SOURCE if workload.texts == "sample" else {"corpus": "made up"}),
         "rows": rows,
     }
     write_whole(target / "workload.json", (json.dumps(about, indent=2) + "\n").encode())

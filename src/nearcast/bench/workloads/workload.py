@@ -20,6 +20,8 @@ from nearcast.geo.space import Space
 GROUPS = ("short-point", "short-range", "long-point", "long-range")
 """The papers' four groups of messages. A number in the name, as in short-6-point, sets the tokens of each message."""
 KINDS = ("match", "rank")
+TEXTS = ("none", "sample")
+_FARTHEST_KM = 20_000.0
 _GROUP = re.compile(r"(short|long)-(?:([1-9][0-9]{0,4})-)?(point|range)")
 
 
@@ -63,11 +65,14 @@ class Workload:
     topic_share: float = 0.3  # of a message's tokens
     local_share: float = 0.3  # of a message's topics belong to its place
 
-    clusters: int = 200
+    clusters: int = 200  # with the sample's texts: towns that the sample is copied to
     background: float = 0.3  # share of places outside the clusters
+    texts: str = "none"  # "sample": words and places of the messages that come with nearcast
 
     tokens: tuple[int, int] = (1, 5)  # of a subscription, taken from one message
+    common_share: float = 1.0  # real words in more than this share of the messages are not taken
     box_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, log-uniform
+    radius_km: tuple[float, float] = (0.0, 0.0)  # above 0: boxes as large as circles of this radius, log-uniform
     short: tuple[int, int] = (5, 20)  # tokens of a short message
     long: tuple[int, int] = (100, 1_000)
     range_share: tuple[float, float] = (1e-4, 1e-2)  # of the space, for range messages
@@ -80,6 +85,10 @@ class Workload:
     identical_share: float = 0.0  # are copies of the first
     expression_share: float = 0.0  # join their tokens by AND and OR: see expressions.py
     negated_share: float = 0.0  # have several tokens and negate one
+    circle_share: float = 0.0  # have a circle as large as their box: see regions.py
+    polygon_share: float = 0.0  # have a polygon within their box
+    wordless_share: float = 0.0  # take every message at their place
+    expiring_share: float = 0.0  # expire before, between or after the messages, which then have times
     drift_share: float = 0.0  # drift from west to east: see subscriptions.py
     built_share: float = 1.0  # exist when an index is built; the others are inserted later
 
@@ -92,8 +101,13 @@ class Workload:
             for name in names:
                 _require(fits(getattr(self, name)), name, what)
         if self.kind != "match":
-            _require(self.expression_share == self.negated_share == 0, "expression_share", f"0 with kind {self.kind}")
+            for name in OF_KIND_MATCH:
+                _require(getattr(self, name) == 0, name, f"0 with kind {self.kind}")
             _require(self.built_share == 1, "built_share", f"1 with kind {self.kind}")
+        if self.space is not None:
+            _require(self.radius_km[1] == 0, "radius_km", "0 in a plane; kilometres need space = 'lonlat'")
+            _require(self.texts == "none", "texts", "none in a plane; the sample needs space = 'lonlat'")
+        _require(self.circle_share + self.polygon_share <= 1, "circle_share", "at most 1 together with polygon_share")
         _require(len({group_of(group) for group in self.groups}) == len(self.groups), "groups", "different ones")
         Space.of(self.space)
 
@@ -105,6 +119,11 @@ class Workload:
     def n_built(self) -> int:
         """The number of subscriptions (the first ones) that an index is built with."""
         return max(min(1, self.subscriptions), round(self.built_share * self.subscriptions))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each subscription is one row, tokens and a box, that a method alone can decide."""
+        return not any(getattr(self, name) for name in OF_KIND_MATCH)
 
     @property
     def words(self) -> WordSettings:
@@ -151,13 +170,22 @@ def _is_pair(value: Any, is_part: Callable[[Any], bool]) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(map(is_part, value)) and value[0] <= value[1]
 
 
-def _is_sizes(value: Any) -> bool:
-    return _is_pair(value, _is_share) and (value[0] > 0 or value[1] == 0)
+def _is_sizes(value: Any, most: float = 1) -> bool:
+    return _is_pair(value, partial(_is_number, least=0, most=most)) and (value[0] > 0 or value[1] == 0)
 
 
 _is_share = partial(_is_number, least=0, most=1)
 _is_lengths = partial(_is_pair, is_part=partial(_is_whole, least=1, most=50_000))
 _PAIRED_SHARES = ("box_share", "range_share")
+OF_KIND_MATCH = (
+    "expression_share",
+    "negated_share",
+    "circle_share",
+    "polygon_share",
+    "wordless_share",
+    "expiring_share",
+)
+"""Parameters that only subscriptions of kind `match` may have."""
 _SHARES = (
     "background",
     *(f.name for f in dataclasses.fields(Workload) if f.name.endswith("_share") and f.name not in _PAIRED_SHARES),
@@ -170,6 +198,12 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("zipf",), partial(_is_number, least=0, most=5), "a number from 0 to 5"),
     (_SHARES, _is_share, "a share from 0 to 1"),
     (_PAIRED_SHARES, _is_sizes, "two shares from 0 to 1, the smaller first and above 0 (or both 0: points)"),
+    (
+        ("radius_km",),
+        partial(_is_sizes, most=_FARTHEST_KM),
+        f"two radii up to {_FARTHEST_KM:,.0f} km, the smaller first and above 0 (or both 0: boxes by share)",
+    ),
+    (("texts",), lambda texts: texts in TEXTS, f"one of {', '.join(TEXTS)}"),
     (("tokens", "short", "long"), _is_lengths, "two whole numbers, at least 1, the smaller first"),
     (("alpha", "threshold"), partial(_is_pair, is_part=_is_share), "two numbers from 0 to 1, the smaller first"),
     (("kind",), lambda kind: kind in KINDS, f"one of {', '.join(KINDS)}"),
@@ -192,9 +226,28 @@ PRESETS = {
     "skewed": B.but(name="skewed", hot_share=0.2, world_share=0.01, tiny_share=0.2, identical_share=0.05),
     "uniform": B.but(name="uniform", vocabulary=20_000, zipf=0.0, topic_share=0.0, clusters=0, background=1.0),
     "expressions": A.but(name="expressions", tokens=(3, 7), expression_share=0.5, negated_share=0.3),
+    "mixed": Workload(
+        name="mixed",
+        space=None,
+        texts="sample",
+        groups=("short-point",),
+        short=(1, 60),
+        tokens=(1, 4),
+        common_share=0.1,
+        radius_km=(0.5, 25.0),
+        circle_share=0.26,
+        polygon_share=0.21,
+        world_share=0.01,
+        tiny_share=0.04,
+        expression_share=0.6,
+        negated_share=0.2,
+        wordless_share=0.02,
+        expiring_share=0.05,
+    ),
 }
 """Boxes cover 0.01-1 % of the space in A (as in the papers) and 0.0001-0.01 % in B. With a million subscriptions a
-short point message has about 125 matches in A and 3 in B; a long message has ten times as many."""
+short point message has about 125 matches in A and 3 in B; a long message has ten times as many. `mixed` is what people
+register: regions of all kinds around real messages, with OR, NOT and expiry."""
 
 
 def find_workload(name: str | os.PathLike[str]) -> Workload:

@@ -49,13 +49,15 @@ def with_options(sweep: Sweep, methods: str | None, settings: dict[str, Any]) ->
     if methods is not None and not names:
         raise InvalidInput("--methods names no method; leave it out for all")
     known_methods(names)
-    return dataclasses.replace(sweep, methods=names, settings=dataclasses.replace(sweep.settings, **settings))
+    also = tuple(with_options(part, methods, settings) for part in sweep.also)
+    changed = dataclasses.replace(sweep.settings, **settings)
+    return dataclasses.replace(sweep, methods=names, settings=changed, also=also)
 
 
 def run(sweep: Sweep, scale: float, source: Path | None, baseline: str | None, out: Path | None, as_json: bool) -> None:
     baseline = _require_baseline(sweep, baseline)
     if source is not None:
-        sweep = dataclasses.replace(sweep, workload=dict(sweep.workload) | {"space": "lonlat"})
+        sweep = _in_lonlat(sweep)
     with counted_steps(steps_of_sweep(sweep, scale), quiet=as_json) as on_step:
         result = run_sweep(sweep, scale, on_step, lambda workload: corpus_for(workload, source))
     if out is not None:
@@ -65,14 +67,20 @@ def run(sweep: Sweep, scale: float, source: Path | None, baseline: str | None, o
         _draw_if_possible(save_picture, result, out / "picture.png")
 
 
+def _in_lonlat(sweep: Sweep) -> Sweep:
+    also = tuple(map(_in_lonlat, sweep.also))
+    return dataclasses.replace(sweep, workload=dict(sweep.workload) | {"space": "lonlat"}, also=also)
+
+
 def _require_baseline(sweep: Sweep, baseline: str | None) -> str | None:
     """The label of the baseline; InvalidInput if it is not one of the methods that run."""
     if baseline is None:
         return None
-    labels = [variant.label for variant in known_methods(sweep.methods)]
     label = " ".join(baseline.split())
-    if label not in labels:
-        raise InvalidInput(f"the baseline '{baseline}' is not among the methods that run: {', '.join(labels)}")
+    for part in sweep.parts:
+        labels = [variant.label for variant in known_methods(part.methods)]
+        if label not in labels:
+            raise InvalidInput(f"the baseline '{baseline}' is not among the methods that run: {', '.join(labels)}")
     return label
 
 

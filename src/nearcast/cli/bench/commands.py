@@ -52,6 +52,10 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
     threads: Annotated[
         str | None, Option(metavar="N,...", help="Also measure the throughput with these numbers of threads.")
     ] = None,
+    whole: Annotated[
+        bool | None, Option("--whole/--no-whole", help="Also measure the whole match beside the method's part of it.")
+    ] = None,
+    engine: Annotated[int | None, Option(metavar="N", help="Also measure N calls of an engine.")] = None,
     scale: Annotated[float, Option(help="Factor on all sizes.")] = 1.0,
     baseline: _Baseline = None,
     out: Annotated[
@@ -72,7 +76,7 @@ def run(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.cli.bench import actions
 
     counts = None if threads is None else read_counts("--threads", threads)
-    settings = given(rounds=rounds, budget_s=budget, tables=tables, threads=counts)
+    settings = given(rounds=rounds, budget_s=budget, tables=tables, threads=counts, whole=whole, engine=engine)
     chosen = actions.choose_sweep(sweep, workload, given(subscriptions=subscriptions, messages=messages, seed=seed))
     chosen = actions.with_options(chosen, methods, settings)
     actions.run(chosen, scale, source, baseline, out, as_json)
