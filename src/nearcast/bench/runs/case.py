@@ -176,7 +176,7 @@ class VerifiedMethod:
 
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         """The sorted numbers of subscriptions. Nodes and candidates are counted by the method."""
-        store = self.method.store
+        store = self.method.store.view()
         hits, work = self.method.match(messages)
         if self._termless is not None:
             more, more_work = self._termless.match(messages)

@@ -104,6 +104,7 @@ def _set_of(method: Method) -> SubscriptionSet:
     """A set around a built method. All rows of the benchmark have terms, and each is one subscription."""
     made = SubscriptionSet(method.name, method.space)
     made.store, made.method = method.store, method
+    made.publish()
     return made
 
 
