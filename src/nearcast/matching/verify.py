@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
@@ -28,16 +28,16 @@ def verified(store: StoreView, messages: MessageBatch, hits: Hits) -> Hits:
     """The hits that hold in full, in the same arrays."""
     if not store.needs_verifying or len(hits.rows) == 0:
         return hits
-    rows, starts = hits.rows, hits.starts
     scores = _NO_SCORES if hits.scores is None else hits.scores
-    n = _keep_delivered(store.arrays, store.details, store.shapes, messages, rows, starts, scores)
-    return Hits(rows[:n], starts, None if hits.scores is None else scores[:n])
+    place, filled = np.empty(4), Hits(hits.rows, hits.starts, scores)
+    n = _keep_delivered(store.arrays, store.details, store.shapes, messages, filled, place)
+    return Hits(hits.rows[:n], hits.starts, None if hits.scores is None else scores[:n])
 
 
-@kernel
-def _keep_delivered(rows, details, shapes, messages, hit_rows, hit_starts, hit_scores):
+@lean_kernel
+def _keep_delivered(rows, details, shapes, messages, hits, place):
     """Move the hits that hold in full to the front, and adapt the starts; return how many there are."""
-    place = np.empty(4)
+    hit_rows, hit_starts, hit_scores = hits.rows, hits.starts, hits.scores
     n = first = 0
     for m in range(len(hit_starts) - 1):
         stop, is_located = hit_starts[m + 1], False
@@ -58,7 +58,7 @@ def _keep_delivered(rows, details, shapes, messages, hit_rows, hit_starts, hit_s
     return n
 
 
-@kernel
+@inline_kernel
 def is_delivered(rows, details, shapes, row, messages, message, place):
     """Whether a row that a method has found holds in full. `place` is what `locate` wrote for the message."""
     flags = rows.flags[row]
@@ -74,7 +74,7 @@ def is_delivered(rows, details, shapes, row, messages, message, place):
     return flags & FLAG_SHAPED == 0 or shape_overlaps(shapes, details.shapes[row], messages.boxes, message, place)
 
 
-@kernel
+@inline_kernel
 def _has_not_term(rows, row, messages, message):
     """Whether a negative term of the row occurs in the message. They lie behind the positive ones."""
     first = rows.offsets[row] + rows.n_terms[row]
@@ -85,7 +85,7 @@ def _has_not_term(rows, row, messages, message):
     return False
 
 
-@kernel
+@inline_kernel
 def _has_value(values, low, high, value):
     """Whether a value is in values[low:high], which ascends."""
     stop = high

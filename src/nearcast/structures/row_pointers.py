@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.pointers import (
     unsafe_boxes,
     unsafe_floats,
@@ -86,8 +86,14 @@ def delivered_ids(pointers, message, rows):
 def write_delivered(pointers, message, rows, n_rows, ids, n):
     """Write the owners of those of rows[:n_rows] that hold in full to ids[n:]; return the new n."""
     store, details, shapes = unsafe_rows(pointers), _unsafe_details(pointers), _unsafe_shapes(pointers)
-    place, is_located = np.empty(4), False
-    for k in range(n_rows):
+    return _write_delivered(store, details, shapes, message, rows[:n_rows], (ids, np.empty(4)), n)
+
+
+@lean_kernel
+def _write_delivered(store, details, shapes, message, rows, out, n):
+    ids, place = out
+    is_located = False
+    for k in range(len(rows)):
         row = rows[k]
         if store.flags[row] & FLAG_SHAPED and not is_located:
             locate(shapes, message.boxes, 0, place)
