@@ -19,11 +19,6 @@ def overlap_pairs(boxes_a: np.ndarray, boxes_b: np.ndarray) -> np.ndarray:
     return np.asarray((low <= high).all(axis=1))
 
 
-def is_point(boxes: np.ndarray) -> np.ndarray:
-    """bool[n]: whether each box has size 0."""
-    return np.asarray((boxes[:, 0] == boxes[:, 2]) & (boxes[:, 1] == boxes[:, 3]))
-
-
 def bounds_of(boxes: np.ndarray) -> np.ndarray:
     """float64[4]: the smallest box around all `boxes`, of which there must be at least one."""
     return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])

@@ -202,7 +202,9 @@ def _polygon_meets(shapes, number, xmin, ymin, xmax, ymax):
     corner decides.
     """
     heads = shapes.heads
-    if xmax < heads[number, 0] or heads[number, 2] < xmin or ymax < heads[number, 1] or heads[number, 3] < ymin:
+    if not (xmax >= heads[number, 0] and heads[number, 2] >= xmin):  # also where a coordinate is NaN
+        return False
+    if not (ymax >= heads[number, 1] and heads[number, 3] >= ymin):
         return False
     if xmin == xmax and ymin == ymax:
         return holds_point(shapes, number, xmin, ymin)
@@ -213,7 +215,7 @@ def _polygon_meets(shapes, number, xmin, ymin, xmax, ymax):
 def holds_point(shapes, number, x, y):
     """Whether the point is in the polygon or on its border."""
     heads = shapes.heads
-    if x < heads[number, 0] or heads[number, 2] < x or y < heads[number, 1] or heads[number, 3] < y:
+    if not (heads[number, 0] <= x and x <= heads[number, 2] and heads[number, 1] <= y and y <= heads[number, 3]):
         return False
     state = cell_state(shapes, number, x, y)
     return state == INSIDE or (state == BORDER and edges_hold_point(shapes, number, x, y))

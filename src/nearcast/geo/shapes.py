@@ -15,6 +15,8 @@ from nearcast.geo.shape_arrays import FREE, ShapeArrays, empty_shapes, overlappi
 from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
 
+_SAVED = [name for name in ShapeArrays._fields if name != "planar"]
+
 
 class ShapeTable:
     """The circles and polygons of one space. One thread may write at a time; any number read what `view` returned.
@@ -81,14 +83,15 @@ class ShapeTable:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The table as flat arrays; `from_arrays` restores it with the same numbers."""
-        saved = compacted(self._arrays, self._size)._asdict()
-        del saved["planar"]
-        return saved
+        saved = compacted(self._arrays, self._size)
+        return {name: getattr(saved, name) for name in _SAVED}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> ShapeTable:
         """The table of a result of `arrays` and `header`. It uses the arrays as they are, and may write to them."""
         table = cls(Space.from_header(header["space"]))
+        if set(arrays) != set(_SAVED):
+            raise CorruptFile(f"the stored shapes are damaged: found {sorted(arrays)}, not {_SAVED}; build them again")
         stored = table._arrays._replace(**arrays)
         for name, mine, theirs in zip(ShapeArrays._fields, table._arrays, stored, strict=True):
             if mine.dtype != theirs.dtype or mine.shape[1:] != theirs.shape[1:]:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from nearcast.geo.boxes import bounds_of, boxes_overlap, is_point, overlap_pairs
+from nearcast.geo.boxes import bounds_of, boxes_overlap, overlap_pairs
 
 SIDES = [(low, high) for low in range(4) for high in range(low, 4)]
 BOXES = np.array([(x0, y0, x1, y1) for (x0, x1), (y0, y1) in itertools.product(SIDES, SIDES)], np.float64)
@@ -29,7 +29,6 @@ def test_the_kernel_on_one_pair_agrees_with_the_grid_points() -> None:
         assert boxes_overlap(BOXES, i, *BOXES[j]) == bool(held[i] & held[j])
 
 
-def test_points_and_bounds() -> None:
-    assert is_point(np.array([[1, 2, 1, 2], [1, 2, 1, 3], [0, 2, 1, 2]], np.float64)).tolist() == [True, False, False]
+def test_bounds_and_no_boxes() -> None:
     assert bounds_of(np.array([[1, 2, 3, 4], [-1, 3, 0, 9]], np.float64)).tolist() == [-1, 2, 3, 9]
     assert len(overlap_pairs(np.empty((0, 4)), np.empty((0, 4)))) == 0
