@@ -24,8 +24,10 @@ from nearcast.matching.store import NO_ROWS, RowStore
 from nearcast.matching.versions import Versions
 from nearcast.model import MATCH, NO_TIME, Found, Kind, MessageBatch, RowBatch, Work
 
-TERMLESS_METHOD = "spatial-first"
-"""Serves rows of kind `match` that have no terms, whatever method serves the others."""
+TERMLESS_METHOD, TERMLESS_OPTIONS = "pyramid", {"termless": True, "young": 256}
+"""Serves rows of kind `match` that have no terms, whatever method serves the others. Its young part is one list that
+every message reads.
+"""
 
 _SMALLEST_COMPACTION = 1024
 _PARAMS_PART = "asked"  # the name of the parameters' arrays in index format 3
@@ -71,7 +73,7 @@ class SubscriptionSet:
         self.owners = Owners()
         self.method = make_method(method, store, self.space, self.options)
         stores_apart = self.kind is MATCH and not self.method.takes_termless_rows
-        self.termless = make_method(TERMLESS_METHOD, store, self.space, {}) if stores_apart else None
+        self.termless = make_method(TERMLESS_METHOD, store, self.space, TERMLESS_OPTIONS) if stores_apart else None
         self._rows_at_build = self._n_termless = self._n_chained = 0
         self._leaving: list[tuple[int, np.ndarray]] = []  # (version that removed them, rows), until readers are gone
 

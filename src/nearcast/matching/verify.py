@@ -8,7 +8,7 @@ from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
-from nearcast.geo.shape_arrays import locate, shape_overlaps
+from nearcast.geo.shape_arrays import HEAD, locate, shape_overlaps
 from nearcast.matching.predicate import (
     FLAG_EXPIRES,
     FLAG_LEAVING,
@@ -21,48 +21,82 @@ from nearcast.matching.store import StoreView, scatter
 from nearcast.model import NO_TIME, Found, Hits, MessageBatch
 
 _AHEAD = 16
-_NO_SCORES = np.empty(0)
+_DOUBTS = NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE  # with FLAG_LIVE alone, a row that a method found holds in full
 
 
 def verified(store: StoreView, messages: MessageBatch, hits: Hits) -> Hits:
-    """The hits that hold in full, in the same arrays."""
+    """The hits that hold in full. The arrays of unscored hits are used again."""
     if not store.needs_verifying or len(hits.rows) == 0:
         return hits
-    scores = _NO_SCORES if hits.scores is None else hits.scores
-    place, filled = np.empty(4), Hits(hits.rows, hits.starts, scores)
-    n = _keep_delivered(store.arrays, store.details, store.shapes, messages, filled, place)
-    return Hits(hits.rows[:n], hits.starts, None if hits.scores is None else scores[:n])
+    place, own = np.empty(4), (store.arrays, store.details, store.shapes, messages)
+    if hits.scores is None:
+        unsure = np.empty(int(np.diff(hits.starts).max()), np.int32)
+        n = _keep_delivered(*own, hits, unsure, place)
+        return Hits(hits.rows[:n], hits.starts)
+    keep = np.empty(len(hits.rows), np.bool_)
+    _find_delivered(*own, hits, keep, place)
+    return Hits(hits.rows[keep], np.asarray(starts_of(keep)[hits.starts]), hits.scores[keep])
 
 
 @lean_kernel
-def _keep_delivered(rows, details, shapes, messages, hits, place):
-    """Move the hits that hold in full to the front, and adapt the starts; return how many there are."""
-    hit_rows, hit_starts, hit_scores = hits.rows, hits.starts, hits.scores
+def _keep_delivered(rows, details, shapes, messages, hits, unsure, place):
+    """Move the hits that hold in full to the front, and adapt the starts; return how many there are.
+
+    The rows of a message that need a test are gathered first, so that what their tests read can be prefetched.
+    """
+    hit_rows, hit_starts, flags = hits.rows, hits.starts, rows.flags
     n = first = 0
     for m in range(len(hit_starts) - 1):
-        stop, is_located = hit_starts[m + 1], False
+        stop, n_unsure, any_flags = hit_starts[m + 1], 0, 0
         for k in range(first, stop):
-            if k + _AHEAD < len(hit_rows):
-                prefetch(rows.flags, hit_rows[k + _AHEAD])
             row = hit_rows[k]
-            if rows.flags[row] & FLAG_SHAPED and not is_located:
-                locate(shapes, messages.boxes, m, place)
-                is_located = True
-            if is_delivered(rows, details, shapes, row, messages, m, place):
-                hit_rows[n] = row
-                if len(hit_scores):
-                    hit_scores[n] = hit_scores[k]
-                n += 1
+            if k + _AHEAD < len(hit_rows):
+                prefetch(flags, hit_rows[k + _AHEAD])
+            hit_rows[n], unsure[n_unsure] = row, row
+            is_sure = flags[row] & _DOUBTS == FLAG_LIVE
+            n += is_sure
+            n_unsure += not is_sure
+            any_flags |= flags[row]
+        if any_flags & FLAG_SHAPED:
+            locate(shapes, messages.boxes, m, place)
+        for k in range(n_unsure):
+            _prefetch_tests(flags, details.shapes, shapes, unsure[:n_unsure], k)
+            hit_rows[n] = unsure[k]
+            n += is_delivered(rows, details, shapes, unsure[k], messages, m, place)
         hit_starts[m + 1] = n
         first = stop
     return n
+
+
+@lean_kernel
+def _find_delivered(rows, details, shapes, messages, hits, keep, place):
+    """Write whether each hit holds in full."""
+    for m in range(len(hits.starts) - 1):
+        locate(shapes, messages.boxes, m, place)
+        for k in range(hits.starts[m], hits.starts[m + 1]):
+            keep[k] = is_delivered(rows, details, shapes, hits.rows[k], messages, m, place)
+
+
+@inline_kernel
+def _prefetch_tests(flags, row_shapes, shapes, unsure, k):
+    """Prefetch what the tests of later rows read: the shape, then a polygon's words."""
+    if len(row_shapes) == 0:
+        return
+    if k + _AHEAD < len(unsure):
+        prefetch(row_shapes, unsure[k + _AHEAD])
+    if k + _AHEAD // 2 < len(unsure) and flags[unsure[k + _AHEAD // 2]] & FLAG_SHAPED:
+        number = np.int64(row_shapes[unsure[k + _AHEAD // 2]])
+        prefetch(shapes.blocks, number)
+        prefetch(shapes.heads, HEAD * number)
+    if k + _AHEAD // 4 < len(unsure) and flags[unsure[k + _AHEAD // 4]] & FLAG_SHAPED:
+        prefetch(shapes.words, max(0, shapes.blocks[row_shapes[unsure[k + _AHEAD // 4]]]))
 
 
 @inline_kernel
 def is_delivered(rows, details, shapes, row, messages, message, place):
     """Whether a row that a method has found holds in full. `place` is what `locate` wrote for the message."""
     flags = rows.flags[row]
-    if flags & (NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE) == FLAG_LIVE:
+    if flags & _DOUBTS == FLAG_LIVE:
         return True
     if flags & FLAG_LIVE == 0 or (flags & FLAG_LEAVING and _has_value(details.hidden, 0, len(details.hidden), row)):
         return False

@@ -15,7 +15,7 @@ from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.postings import PostingArrays, Postings, list_of, scan_list
 from nearcast.structures.structure_method import run_search
-from nearcast.structures.term_order import rarest_two
+from nearcast.structures.term_order import filing_terms
 
 
 class KeywordLists:
@@ -35,13 +35,17 @@ class KeywordLists:
 
     def build(self, rows: np.ndarray) -> None:
         self._lists = Postings()
-        self._lists.build(self._entries(rows), self._store.arrays.boxes[rows], self._store.n_terms, self._store.high)
+        self._lists.build(
+            self._entries(rows), self._store.arrays.boxes[rows], max(1, self._store.n_terms), self._store.high
+        )
 
     def insert(self, rows: np.ndarray) -> None:
-        self._lists.append(self._entries(rows), self._store.arrays.boxes[rows], self._store.n_terms, self._store.high)
+        self._lists.append(
+            self._entries(rows), self._store.arrays.boxes[rows], max(1, self._store.n_terms), self._store.high
+        )
 
     def _entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rarest, second = rarest_two(self._store, rows)
+        rarest, second = filing_terms(self._store, rows)
         return rarest, rows, second
 
     def remove(self, rows: np.ndarray) -> None:

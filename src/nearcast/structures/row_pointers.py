@@ -7,16 +7,13 @@ import numpy as np
 from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.pointers import (
     unsafe_boxes,
-    unsafe_floats,
     unsafe_int32,
     unsafe_int64,
-    unsafe_lines,
     unsafe_uint8,
     unsafe_uint16,
-    unsafe_uint32,
 )
 from nearcast.arrays.ragged import drop_repeats, sort_in_place
-from nearcast.geo.shape_arrays import ShapeArrays, locate
+from nearcast.geo.shape_arrays import ShapeArrays, locate, unsafe_shapes
 from nearcast.matching.predicate import FLAG_SHAPED
 from nearcast.matching.store import RowArrays, RowDetails, StoreView
 from nearcast.matching.verify import is_delivered
@@ -57,17 +54,6 @@ def _unsafe_details(pointers):
 
 
 @kernel
-def _unsafe_shapes(pointers):
-    return ShapeArrays(
-        unsafe_uint8(pointers, SHAPES),
-        unsafe_int64(pointers, SHAPES + 1),
-        unsafe_lines(pointers, SHAPES + 2, 8),
-        unsafe_uint32(pointers, SHAPES + 3),
-        unsafe_floats(pointers, SHAPES + 4),
-    )
-
-
-@kernel
 def one_message(terms, x, y, time):
     """A message at a point as a batch. Its id is not read."""
     starts = np.array((0, len(terms)))
@@ -85,7 +71,7 @@ def delivered_ids(pointers, message, rows):
 @kernel
 def write_delivered(pointers, message, rows, n_rows, ids, n):
     """Write the owners of those of rows[:n_rows] that hold in full to ids[n:]; return the new n."""
-    store, details, shapes = unsafe_rows(pointers), _unsafe_details(pointers), _unsafe_shapes(pointers)
+    store, details, shapes = unsafe_rows(pointers), _unsafe_details(pointers), unsafe_shapes(pointers, SHAPES)
     return _write_delivered(store, details, shapes, message, rows[:n_rows], (ids, np.empty(4)), n)
 
 

@@ -58,7 +58,9 @@ def run_search(
     search: Callable[..., Any], views: tuple[Any, ...], store: RowStore | StoreView, messages: MessageBatch
 ) -> tuple[Hits, Work]:
     """Run the kernel search(*views, rows, messages, marks, starts): see run_kernel."""
-    return run_kernel(search, messages, *views, store.arrays, messages, np.zeros(store.n_terms, np.uint8))
+    return run_kernel(
+        search, messages, *views, store.arrays, messages, np.zeros(store.n_terms + 1, np.uint8)
+    )  # one for TERMLESS_KEY
 
 
 def run_kernel(search: Callable[..., Any], messages: MessageBatch, *arguments: Any) -> tuple[Hits, Work]:

@@ -19,7 +19,7 @@ from nearcast.matching.method import Method, make_method
 from nearcast.matching.method import method_names as registered_names
 from nearcast.matching.row_params import RankParams
 from nearcast.matching.store import RowStore
-from nearcast.matching.subscription_set import TERMLESS_METHOD
+from nearcast.matching.subscription_set import TERMLESS_METHOD, TERMLESS_OPTIONS
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import Hits, MessageBatch, RowBatch, Work
@@ -150,7 +150,7 @@ class VerifiedMethod:
         self.expect = method.expect
         self._termless = None
         if not method.takes_termless_rows:
-            self._termless = make_method(TERMLESS_METHOD, method.store, method.space, {})
+            self._termless = make_method(TERMLESS_METHOD, method.store, method.space, TERMLESS_OPTIONS)
 
     @property
     def nbytes(self) -> int:

@@ -26,7 +26,7 @@ from nearcast.indexes.pyramid.box_codes import Axes, mapped_boxes
 from nearcast.indexes.pyramid.build import built_run
 from nearcast.indexes.pyramid.run import MOST_PLAIN, RunArrays, mark_dead
 from nearcast.indexes.pyramid.single import PointMemory
-from nearcast.indexes.pyramid.view import PyramidView, RoomHint
+from nearcast.indexes.pyramid.view import PyramidView, RoomHint, TermlessView
 from nearcast.matching.method import Method
 from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
@@ -45,11 +45,14 @@ class Pyramid(Method):
     changes_in_place = False  # a change makes new runs; dead entries are marked when no reader may see them
     rebuild_growth = math.inf  # never rebuilt from outside: each merge of runs uses the current frequencies
 
-    def __init__(self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536) -> None:
+    def __init__(
+        self, store: RowStore, space: Space, crowded: int = 64, young: int = 65_536, termless: bool = False
+    ) -> None:
         super().__init__(store, space)
         if not 1 <= crowded <= MOST_PLAIN:
             raise InvalidInput(f"crowded is 1 to {MOST_PLAIN}, not {crowded}")
         self._crowded = crowded
+        self._view = TermlessView if termless else PyramidView  # whether all rows lack terms
         self._most_young = young
         self._hint, self._memory = RoomHint(), PointMemory()
         self._clear()
@@ -148,7 +151,7 @@ class Pyramid(Method):
 
     def searcher(self, store: StoreView) -> PyramidView:
         young = self._young.arrays if self._live[YOUNG] else NO_POSTINGS
-        return PyramidView(tuple(self._runs.values()), young, store, self._hint, self._memory)
+        return self._view(tuple(self._runs.values()), young, store, self._hint, self._memory)
 
     @property
     def nbytes(self) -> int:

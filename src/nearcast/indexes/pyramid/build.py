@@ -25,7 +25,7 @@ from nearcast.indexes.pyramid.run import (
     length_of,
 )
 from nearcast.matching.store import RowStore
-from nearcast.structures.term_order import NO_TERM, rarest_two
+from nearcast.structures.term_order import NO_TERM, filing_terms
 
 LONE = np.uint32(0xFFFF_FFFF)  # in place of a second term: the row has one term
 _SIZES = np.array([2, 3])  # words of an entry, lone or paired
@@ -52,13 +52,13 @@ def built_run(
     store: RowStore, rows: np.ndarray, bounds: tuple[float, float, float, float], crowded: int
 ) -> tuple[RunArrays, np.ndarray]:
     """A run over these ascending rows, and the term of each. A term with more than `crowded` rows gets grids."""
-    firsts, second = rarest_two(store, rows)
+    firsts, second = filing_terms(store, rows)
     seconds = second.astype(np.uint32) | np.where(store.arrays.n_terms[rows] > 2, MANY, np.uint32(0))
     seconds[second == NO_TERM] = LONE
     boxes, steps = store.arrays.boxes[rows], np.empty((len(rows), 4), np.int32)
     axes = fitted_axes(boxes, bounds)
     mapped_boxes(axes, boxes, steps)
-    is_crowded = np.bincount(firsts, minlength=store.n_terms) > crowded
+    is_crowded = np.bincount(firsts) > crowded
     crowds = np.where(is_crowded, np.cumsum(is_crowded) - 1, -1).astype(np.int32)
     return _filled(_Filing(firsts, seconds, rows, steps, crowds), axes), firsts
 

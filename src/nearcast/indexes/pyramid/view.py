@@ -16,6 +16,9 @@ from nearcast.model import Hits, MessageBatch, Work
 from nearcast.structures.keyword_lists import search_lists
 from nearcast.structures.postings import PostingArrays
 from nearcast.structures.row_pointers import store_arrays
+from nearcast.structures.term_order import TERMLESS_KEY
+
+_KEYS = np.array([TERMLESS_KEY], np.int32)
 
 
 class RoomHint(threading.local):
@@ -57,4 +60,15 @@ class PyramidView:
 
     def match_point(self, terms: np.ndarray, x: float, y: float, time: int) -> tuple[np.ndarray, int, int]:
         """The subscriptions of one point message, ascending; lists read; entries compared."""
-        return self._memory.match(self._packed, self._store.n_terms, terms, x, y, time)
+        return self._memory.match(self._packed, self._store.n_terms, (terms, x, y, time), terms)
+
+
+class TermlessView(PyramidView):
+    """A version of a pyramid over rows without terms. Every message reads the lists of one key."""
+
+    def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
+        keys, starts = np.full(messages.size, TERMLESS_KEY, np.int32), np.arange(messages.size + 1)
+        return super().match(messages._replace(terms=keys, term_starts=starts))
+
+    def match_point(self, terms: np.ndarray, x: float, y: float, time: int) -> tuple[np.ndarray, int, int]:
+        return self._memory.match(self._packed, self._store.n_terms, (terms, x, y, time), _KEYS)
