@@ -122,6 +122,9 @@ RINGS = {
     "a point": [[[1, 1]] * 5],
     "a box drawn from corner to corner": [[[0, 0], [1, 1], [1, 0], [0, 1], [0, 0]]],
     "a box with a corner twice": [[[0, 0], [1, 0], [1, 0], [0, 1], [0, 0]]],
+    "a box with a corner repeated": [[*SQUARE[:2], *SQUARE[1:]]],
+    "a way along three corners and back": [[[0, 0], [1, 0], [1, 1], [1, 0], [0, 0]]],
+    "two corners": [[[0, 0], [1, 1]]],
     "a box with a hole": [[[x * 9, y * 9] for x, y in SQUARE], [[x + 1, y + 1] for x, y in SQUARE]],
     "a hole outside": [SQUARE, [[5, 5], [6, 5], [5, 6]]],
     "a bow tie with a hole": [[[0, 0], [9, 9], [9, 0], [0, 9]], [[1, 2], [1, 3], [2, 3]]],
@@ -144,6 +147,22 @@ def test_every_special_polygon_is_that_of_parse_region(space: Space) -> None:
     texts = [json.dumps({"type": "Polygon", "coordinates": rings}) for rings in RINGS.values()]
     agrees_with_parse_region(texts + texts[::-1], space)
     agrees_with_parse_region(texts, space, few=len(texts))
+
+
+NUMBERS = ["-0", "-0.0", "01", "-01", "00", "5.", ".5", "+5", "1e0", "1E0", "0.1", "9007199254740993", "1" * 24, "-"]
+
+
+@pytest.mark.parametrize("space", [LONLAT, PLANE], ids=["lon/lat", "plane"])
+def test_every_form_of_a_number_is_read_or_refused_as_by_parse_region(space: Space) -> None:
+    texts = [f'{{"type": "Polygon", "coordinates": [[[{number}, 0], [9, {number}], [3, 7]]]}}' for number in NUMBERS]
+    texts += [f"circle({number}, 5, {number}{unit})" for number in NUMBERS for unit in ("", "m", "km", " Km")]
+    agrees_with_parse_region(texts, space)
+
+
+def test_members_that_repeat_are_left_to_parse_region() -> None:
+    kind, one, other = ('"type": "Polygon"', *(f'"coordinates": [[[0, 0], [9, 0], [3, {y}]]]' for y in (7, 8)))
+    members = [(one, other, kind), (kind, one, other), (one, kind, other), (kind, kind, one), (one,), (kind,)]
+    agrees_with_parse_region([f"{{{', '.join(texts)}}}" for texts in members], LONLAT)
 
 
 def test_numbers_have_all_their_digits() -> None:

@@ -85,6 +85,12 @@ def test_texts_at_every_limit_are_read_as_by_the_parser() -> None:
     agrees_with_the_parser(texts, PLAIN)
 
 
+def test_every_white_space_divides_words_as_for_the_parser() -> None:
+    spaces = [chr(point) for point in range(0x3100) if chr(point).isspace()]
+    assert len(spaces) > 20
+    agrees_with_the_parser([f"a{space}OR{space}b" for space in [*spaces, "\u200b", "\ufeff"]], PLAIN)
+
+
 def test_no_texts_and_slices_of_a_column_are_read() -> None:
     assert read_clauses(pa.array([], pa.string()), PLAIN, few=-1).starts.tolist() == [0]
     texts = pa.array(["x", "a OR b", 'say "a b"', "("]).slice(1)
