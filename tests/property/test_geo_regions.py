@@ -17,8 +17,8 @@ from nearcast.geo.distance import EARTH_RADIUS_KM, great_circle_km
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import Region
-from nearcast.geo.shape_columns import ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.columns import ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import LONLAT, Space
 
 BUDGET = settings(max_examples=50 if JIT_DISABLED else 300, deadline=None)

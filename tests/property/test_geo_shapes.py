@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.geo.antimeridian import with_aliases
 from nearcast.geo.distance import EARTH_RADIUS_KM, point_box_distance
-from nearcast.geo.shape_columns import ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.columns import ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import LONLAT, Space
 
 BUDGET = settings(max_examples=30 if JIT_DISABLED else 200, deadline=None)

@@ -20,9 +20,9 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.antimeridian import with_aliases
 from nearcast.geo.boxes import bounds_of
 from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, great_circle_km
-from nearcast.geo.polygon_blocks import with_polygons
 from nearcast.geo.region import Region, check_space
-from nearcast.geo.shape_arrays import ShapeArrays, empty_shapes, overlapping
+from nearcast.geo.shapes.arrays import ShapeArrays, empty_shapes, overlapping
+from nearcast.geo.shapes.polygon_blocks import with_polygons
 from nearcast.geo.space import Space
 
 MAX_BOXES = 8

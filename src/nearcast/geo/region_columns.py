@@ -21,7 +21,7 @@ from nearcast.geo.circle_boxes import circle_boxes
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import NO_REGION, Region, RegionColumns
 from nearcast.geo.region_texts import METRES, OTHER, Numbers, read_circles, read_polygons
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import FINE, Space, coordinate_faults
 
 FEW = 24

@@ -14,9 +14,9 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.geo.shape_arrays import ShapeArrays
-from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.arrays import ShapeArrays
+from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.predicate import (
     FLAG_EXPIRES,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.ragged import distinct, sorted_sets
-from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import Space
 from nearcast.matching.intake import by_owner, checked_messages, checked_rows
 from nearcast.matching.method import Method, make_method, point_searcher

@@ -8,7 +8,7 @@ from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.radix import sort_each
 from nearcast.arrays.ragged import drop_repeats, sort_in_place, starts_of
 from nearcast.arrays.vector import prefetch
-from nearcast.geo.shape_arrays import HEAD, locate, shape_overlaps
+from nearcast.geo.shapes.arrays import HEAD, locate, shape_overlaps
 from nearcast.matching.predicate import (
     FLAG_EXPIRES,
     FLAG_LEAVING,

@@ -5,7 +5,6 @@ Used by the method `keyword-first` and by the young part of `pyramid`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np

@@ -13,7 +13,7 @@ from nearcast.arrays.pointers import (
     unsafe_uint16,
 )
 from nearcast.arrays.ragged import drop_repeats, sort_in_place
-from nearcast.geo.shape_arrays import ShapeArrays, locate, unsafe_shapes
+from nearcast.geo.shapes.arrays import ShapeArrays, locate, unsafe_shapes
 from nearcast.matching.predicate import FLAG_SHAPED
 from nearcast.matching.store import RowArrays, RowDetails, StoreView
 from nearcast.matching.verify import is_delivered

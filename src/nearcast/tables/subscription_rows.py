@@ -13,7 +13,7 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sorted_sets, starts_of, take
 from nearcast.geo.region import Region, RegionColumns
-from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
+from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.model import NO_SHAPE, RowBatch
 from nearcast.text.clauses import Clause, ClauseColumns

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import is_null_mask
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.geo.region import NO_REGIONS, RegionColumns
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, PLANNED_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of

@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.geo.orientation import segment_meets_box, side_of_line
+from nearcast.geo.shapes.orientation import segment_meets_box, side_of_line
 
 LARGEST = float(np.finfo(np.float64).max)
 POOL = [0.0, -0.0, 1.0, -1.0, 0.1, 1 / 3, math.pi, 180.0, 2.0**53, 2.0**53 + 2]

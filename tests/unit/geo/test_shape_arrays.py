@@ -9,9 +9,9 @@ import shapely
 
 from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.pointers import pointers_to
-from nearcast.geo.shape_arrays import BORDER, cell_state, locate, overlapping, shape_overlaps, unsafe_shapes
-from nearcast.geo.shape_columns import ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.arrays import BORDER, cell_state, locate, overlapping, shape_overlaps, unsafe_shapes
+from nearcast.geo.shapes.columns import ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import LONLAT, Space
 
 PLANE = Space.of((0, 0, 10, 10))

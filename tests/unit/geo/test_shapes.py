@@ -10,9 +10,9 @@ from nearcast.errors import CorruptFile
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.shape_arrays import BLOCK_HEAD, IS_MULTI
-from nearcast.geo.shape_columns import ShapeColumns
-from nearcast.geo.shapes import ShapeTable
+from nearcast.geo.shapes.arrays import BLOCK_HEAD, IS_MULTI
+from nearcast.geo.shapes.columns import ShapeColumns
+from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import LONLAT, Space
 
 TRIANGLE = PolygonRegion(shapely.Polygon([(0, 0), (10, 0), (0, 10)]))

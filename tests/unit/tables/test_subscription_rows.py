@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nearcast.errors import InvalidInput
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import BoxRegion, Region
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import LONLAT
 from nearcast.model import NEVER, NO_SHAPE, RowBatch
 from nearcast.tables import Dialect, Subscriptions, read_subscriptions

@@ -23,7 +23,7 @@ from nearcast.bench.workloads.workload import Workload
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import Region
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import LONLAT, Space
 from nearcast.model import NO_SHAPE, RowBatch
 

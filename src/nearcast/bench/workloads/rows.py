@@ -7,7 +7,7 @@ from nearcast.bench.workloads.expressions import subscription_rows
 from nearcast.bench.workloads.regions import draw_regions, with_regions
 from nearcast.bench.workloads.times import expiry_times
 from nearcast.bench.workloads.workload import Workload
-from nearcast.geo.shape_columns import NO_SHAPES, ShapeColumns
+from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns
 from nearcast.model import RowBatch
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.arrays.ragged import starts_of
 from nearcast.geo.region import Region
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method
 from nearcast.matching.subscription_set import SubscriptionSet

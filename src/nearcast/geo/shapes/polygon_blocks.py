@@ -10,7 +10,7 @@ import shapely
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
-from nearcast.geo.shape_arrays import (
+from nearcast.geo.shapes.arrays import (
     BLOCK_HEAD,
     BORDER,
     CELLS_PER_WORD,

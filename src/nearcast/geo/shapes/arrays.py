@@ -21,7 +21,7 @@ import numpy as np
 from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.arrays.pointers import unsafe_floats, unsafe_int64, unsafe_lines, unsafe_uint8, unsafe_uint32
 from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, point_box_euclid, point_box_km
-from nearcast.geo.orientation import segment_meets_box, side_of_line
+from nearcast.geo.shapes.orientation import segment_meets_box, side_of_line
 
 CIRCLE, FREE = -1, -2
 HEAD = 8

@@ -10,9 +10,16 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.errors import CorruptFile
-from nearcast.geo.polygon_blocks import compacted, first_damaged, geometries_of, room_of, stored_rings, with_polygons
-from nearcast.geo.shape_arrays import FREE, ShapeArrays, empty_shapes, overlapping, put_circles
-from nearcast.geo.shape_columns import ShapeColumns
+from nearcast.geo.shapes.arrays import FREE, ShapeArrays, empty_shapes, overlapping, put_circles
+from nearcast.geo.shapes.columns import ShapeColumns
+from nearcast.geo.shapes.polygon_blocks import (
+    compacted,
+    first_damaged,
+    geometries_of,
+    room_of,
+    stored_rings,
+    with_polygons,
+)
 from nearcast.geo.space import Space
 
 _SAVED = [name for name in ShapeArrays._fields if name != "planar"]
