@@ -30,30 +30,30 @@ def unpacked(name: str, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def format_3(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpacked("index-3.zip", tmp_path_factory.mktemp("index-3"))
+def format_4(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked("index-4.zip", tmp_path_factory.mktemp("index-4"))
 
 
 @pytest.mark.parametrize("method", [info.name for info in nc.methods()])
-def test_an_index_of_format_3_opens_and_matches_as_before(format_3: Path, method: str) -> None:
-    index = nc.open_index(format_3 / method)
-    expected = json.loads((format_3 / "expected.json").read_text())
+def test_an_index_of_format_4_opens_and_matches_as_before(format_4: Path, method: str) -> None:
+    index = nc.open_index(format_4 / method)
+    expected = json.loads((format_4 / "expected.json").read_text())
     wanted = expected["brute" if index.subscriptions_of(RANK) is not None else KIND_MATCH]
-    assert index.match(_messages(format_3)).to_pydict() == wanted
+    assert index.match(_messages(format_4)).to_pydict() == wanted
     index.remove([1, 2])
-    assert not {1, 2} & set(index.match(_messages(format_3))["subscription"].to_pylist())
+    assert not {1, 2} & set(index.match(_messages(format_4))["subscription"].to_pylist())
 
 
 def test_another_format_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    folder = unpacked("index-3.zip", tmp_path) / "brute"
+    folder = unpacked("index-4.zip", tmp_path) / "brute"
     manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"version": 3', '"version": 2'))
-    with pytest.raises(ForeignVersion, match="version 2; this release reads nearcast-index version 3: build it again"):
+    manifest.write_text(manifest.read_text().replace('"version": 4', '"version": 3'))
+    with pytest.raises(ForeignVersion, match="version 3; this release reads nearcast-index version 4: build it again"):
         nc.open_index(folder)
 
 
-def test_a_sharded_index_of_format_2_matches_as_before(tmp_path: Path) -> None:
-    folder = unpacked("sharded-index-2.zip", tmp_path)
+def test_a_sharded_index_of_format_3_matches_as_before(tmp_path: Path) -> None:
+    folder = unpacked("sharded-index-3.zip", tmp_path)
     for layout in ("replicated", "sharded"):
         out = folder / layout
         match_batch(

@@ -35,9 +35,6 @@ from nearcast.tables import (
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-_SAVED_AS = {"match": "matcher", "rank": "ranker"}
-"""The names of kinds in index format 3. The arrays of kind `match` have no prefix there."""
-
 
 FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
@@ -270,10 +267,9 @@ class Index:
             arrays["weights"] = self._weights
         with self.versions.pause():
             for each in self._sets.values():
-                name = _SAVED_AS.get(each.kind.name, each.kind.name)
+                name = each.kind.name
                 own, parts[name] = each.state()
-                prefix = "" if each.kind is MATCH else f"{name}."
-                arrays |= {f"{prefix}{key}": array for key, array in own.items()}
+                arrays |= {f"{name}.{key}": array for key, array in own.items()}
             save_index(path, arrays, parts)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
@@ -329,8 +325,6 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
     sets, versions = list[SubscriptionSet](), Versions()
     for kind in KINDS.values():
-        name = _SAVED_AS.get(kind.name, kind.name)
-        if name in header:
-            own = arrays if kind is MATCH else part_of(arrays, name)
-            sets.append(SubscriptionSet.restored(own, header[name], kind, versions))
+        if kind.name in header:
+            sets.append(SubscriptionSet.restored(part_of(arrays, kind.name), header[kind.name], kind, versions))
     return Index(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:])

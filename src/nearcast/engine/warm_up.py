@@ -17,7 +17,9 @@ import pyarrow as pa
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
 from nearcast.engine.index import Index, build_index, open_index
+from nearcast.geo.space import LONLAT, Space
 from nearcast.matching.method import find_method, kinds_of
+from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -40,6 +42,7 @@ def warm_part(part: str, n_rows: int) -> None:
     """Call the kernels of one of `parts_of`, with about so many rows."""
     if part == COMMON:
         _warm_text()
+        _warm_tables()
         _warm_engine()
         return
     _warm_method(part, None, n_rows)
@@ -65,6 +68,19 @@ def _warm_text() -> None:
     vocabulary.tokens(vocabulary.lookup(pa.array(["two"])))
 
 
+def _warm_tables() -> None:
+    """Read more regions and expressions than are read one by one."""
+    for space in (LONLAT, Space.of(UNIT)):
+        rows = [row | {"id": k, "expression": row["expression"] + f" v{k}"} for k, row in enumerate(_many(space.planar))]
+        read_subscriptions(rows, Vocabulary(), Dialect(Analyser(), space))
+
+
+def _many(planar: bool) -> list[dict[str, Any]]:
+    triangles = ({"region": TRIANGLE.replace("9", str(k))} for k in range(2, 40))
+    circles = ({"region": f"circle(0.{k}, 0.5, 1{'' if planar else 'km'})"} for k in range(1, 40))
+    return [{"expression": "w0 AND (w1 OR w2)"} | region for region in (*triangles, *circles)]
+
+
 def _warm_engine() -> None:
     for space in (None, UNIT):
         engine = Engine("brute", space=space)
@@ -77,6 +93,7 @@ def _warm_engine() -> None:
             for number in (near, drawn, boxed, scored):
                 engine.explain(number, "two", at=at)
         engine.unsubscribe(near)
+        engine.publish_many({"id": [1], "text": ["one"], "x": [0.5], "y": [0.5]})
 
 
 def _warm_method(name: str, space: tuple[float, float, float, float] | None, n_rows: int) -> None:
@@ -91,9 +108,8 @@ def _warm_method(name: str, space: tuple[float, float, float, float] | None, n_r
         index.match(messages)
     row = {"id": 2, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}
     plain = build_index([row, row | {"id": 1}], name, space=space)  # descending ids are sorted
-    plain.match_one(["w0", "w1"], 0.5, 0.5)  # plain rows take a shorter path
-    plain.insert([row | {"id": 3}])
-    plain.match_one(["w0", "w1"], 0.5, 0.5)  # and another while some rows are new
+    plain.match_one(["w0", "w1"], 0.5, 0.5)
+    plain.match_one([f"w{k}" for k in range(100)], 0.5, 0.5)  # long messages take another path
     _warm_service(index, points, ranges, _boxes(rng, n_rows, 100))
 
 

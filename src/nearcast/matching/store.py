@@ -274,7 +274,7 @@ class RowStore:
             "expires": self._expires[:n],
             "frequencies": self.frequencies,
         }
-        counts = {"high": n, "live": self.live, "live_late": self.live_unverified, "arena_dead": self._arena_dead}
+        counts = {"high": n, "live": self.live, "live_unverified": self.live_unverified, "arena_dead": self._arena_dead}
         counts["in_id_order"] = self.in_id_order
         if self.id_step is not None:
             counts["id_step"] = self.id_step
@@ -290,7 +290,7 @@ class RowStore:
         made.n_terms = len(made._frequencies)
         made._shapes, made._expires = arrays["row_shapes"], arrays["expires"]
         made.shape_table = shapes
-        made.high, made.live, made.live_unverified = header["high"], header["live"], header["live_late"]
+        made.high, made.live, made.live_unverified = header["high"], header["live"], header["live_unverified"]
         made._arena_used = len(made._rows.terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         made.id_step = header.get("id_step")

@@ -30,7 +30,6 @@ every message reads.
 """
 
 _SMALLEST_COMPACTION = 1024
-_PARAMS_PART = "asked"  # the name of the parameters' arrays in index format 3
 
 State = tuple[dict[str, np.ndarray], dict[str, Any]]
 
@@ -283,7 +282,7 @@ class SubscriptionSet:
             "method": self.method.state(),
         }
         if self.kind.parameters:
-            parts[_PARAMS_PART] = (self.store.params.state(), {})
+            parts["params"] = (self.store.params.state(), {})
         if not self.kind.is_plain:
             parts["shapes"] = (shapes.arrays(), shapes.header())
         if self.termless is not None:
@@ -305,8 +304,8 @@ class SubscriptionSet:
         shapes = ShapeTable(made.space)
         if "shapes" in parts:
             shapes = ShapeTable.from_arrays(part_of(arrays, "shapes"), parts["shapes"])
-        if _PARAMS_PART in parts:
-            params.restore(part_of(arrays, _PARAMS_PART))
+        if "params" in parts:
+            params.restore(part_of(arrays, "params"))
         store = RowStore.restored(part_of(arrays, "store"), parts["store"], shapes, params, made.space)
         made._start(header["method"], store)
         made.owners = Owners.restored(part_of(arrays, "owners"))

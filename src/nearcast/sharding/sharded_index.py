@@ -27,7 +27,7 @@ from nearcast.sharding.routing.router import Router
 from nearcast.sharding.weights import Weights
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
-FORMAT = ["nearcast-shards", 2]
+FORMAT = ["nearcast-shards", 3]
 
 
 class ShardedIndex(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from nearcast.arrays.bundle import read_bundle, write_bundle
 
-INDEX_FORMAT = ("nearcast-index", 3)
+INDEX_FORMAT = ("nearcast-index", 4)
 
 
 def save_index(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:

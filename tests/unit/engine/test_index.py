@@ -149,8 +149,8 @@ def test_an_index_of_another_version_is_refused(saved: Path, monkeypatch: pytest
     import nearcast.storage.index_folder as index_folder
     import nearcast.text.analyser as analyser
 
-    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 4))
-    with pytest.raises(ForeignVersion, match="nearcast-index version 3; this release reads nearcast-index version 4"):
+    monkeypatch.setattr(index_folder, "INDEX_FORMAT", ("nearcast-index", 5))
+    with pytest.raises(ForeignVersion, match="nearcast-index version 4; this release reads nearcast-index version 5"):
         nc.open_index(saved)
     monkeypatch.undo()
     monkeypatch.setattr(analyser, "ANALYSER_VERSION", 99)

@@ -171,12 +171,12 @@ class Auto(Method):
         expected = self.expected
         if expected is not None:
             arrays = arrays | {f"expected_{name}": array for name, array in expected._asdict().items()}
-        return arrays | {"held": self._is_indexed}, {"chosen": self.chosen.name, "inner": inner} | planned
+        return arrays | {"is_indexed": self._is_indexed}, {"chosen": self.chosen.name, "inner": inner} | planned
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         self.chosen = make_method(header["chosen"], self.store, self.space, {})
         self.chosen.restore(arrays, header["inner"])
-        self._is_indexed = arrays["held"]
+        self._is_indexed = arrays["is_indexed"]
         if "expected_ids" in arrays:
             self._given = MessageBatch(*(arrays[f"expected_{name}"] for name in MessageBatch._fields))
         self._plan, self.plans, self.switches = Plan(**header["plan"]), header["plans"], header["switches"]
