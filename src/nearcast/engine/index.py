@@ -218,7 +218,7 @@ class Index:
             self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
             for kind, batch in read.batches.items():
                 if batch.size:
-                    self._set_of(KINDS[kind]).insert(batch, read.shapes)
+                    self._set_of(KINDS[kind]).insert_new(batch, read.shapes)
 
     def _set_of(self, kind: Kind) -> SubscriptionSet:
         """The set of a kind, created on first use with those of the method's options that the kind's method takes."""

@@ -71,7 +71,9 @@ def _warm_text() -> None:
 def _warm_tables() -> None:
     """Read more regions and expressions than are read one by one."""
     for space in (LONLAT, Space.of(UNIT)):
-        rows = [row | {"id": k, "expression": row["expression"] + f" v{k}"} for k, row in enumerate(_many(space.planar))]
+        rows = [
+            row | {"id": k, "expression": row["expression"] + f" v{k}"} for k, row in enumerate(_many(space.planar))
+        ]
         read_subscriptions(rows, Vocabulary(), Dialect(Analyser(), space))
 
 

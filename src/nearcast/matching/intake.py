@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sorted_sets, take
 from nearcast.errors import InvalidInput
 from nearcast.model import MATCH, MAX_TERMS_PER_ROW, NO_SHAPE, Kind, MessageBatch, Parameter, RowBatch
@@ -81,6 +82,8 @@ def by_owner(batch: RowBatch) -> RowBatch:
 
 def _checked_terms(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     terms, starts = _plain(terms, np.int32), _plain(starts, np.int64)
+    if _are_sets(terms, starts):
+        return terms, starts
     if len(terms) and int(terms.min()) < 0:
         raise InvalidInput("a row names a term below 0; look tokens up in the vocabulary first")
     if len(starts) > 1 and int(np.diff(starts).max()) > MAX_TERMS_PER_ROW:
@@ -89,10 +92,33 @@ def _checked_terms(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, n
     return sorted_sets(terms, starts)
 
 
+@kernel
+def _are_sets(terms, starts):
+    """Whether each row's terms ascend without repeats, none is negative, and no row has too many."""
+    for row in range(len(starts) - 1):
+        if starts[row + 1] - starts[row] > MAX_TERMS_PER_ROW:
+            return False
+        for k in range(starts[row], starts[row + 1]):
+            if terms[k] < 0 or (k > starts[row] and terms[k] <= terms[k - 1]):
+                return False
+    return True
+
+
 def _require_finite(boxes: np.ndarray) -> None:
-    bad = ~(np.isfinite(boxes).all(axis=1) & (boxes[:, 0] <= boxes[:, 2]) & (boxes[:, 1] <= boxes[:, 3]))
-    if bad.any():
-        raise InvalidInput("a box must be finite, with min <= max", row=int(bad.argmax()))
+    row = _first_bad_box(boxes)
+    if row < len(boxes):
+        raise InvalidInput("a box must be finite, with min <= max", row=row)
+
+
+@kernel
+def _first_bad_box(boxes):
+    """The first box that is not finite or has a minimum above its maximum; the number of boxes if there is none."""
+    for row in range(len(boxes)):
+        box = boxes[row]
+        is_finite = np.isfinite(box[0]) and np.isfinite(box[1]) and np.isfinite(box[2]) and np.isfinite(box[3])
+        if not (is_finite and box[0] <= box[2] and box[1] <= box[3]):
+            return row
+    return len(boxes)
 
 
 def _plain(array: np.ndarray, dtype: type) -> np.ndarray:

@@ -129,23 +129,22 @@ class RowStore:
 
     def add(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> np.ndarray:
         """Store the rows of a batch and their shapes; return their row numbers."""
+        first, n = self.high, batch.size
         self.in_id_order = self.in_id_order and self._continues_in_order(batch.owner_ids)
-        is_first = self.high == 0
-        rows = self._number(batch.size)
-        self.id_step = _common_step(batch.owner_ids - rows, self.id_step, is_first)
+        self._make_room(n, len(batch.terms) + len(batch.not_terms))
         self._know(batch.terms)
         self._know(batch.not_terms)
-        _add_at(self._frequencies, batch.terms, 1)
-        self._rows.boxes[rows] = batch.boxes
-        self.owner_ids[rows] = batch.owner_ids
-        self._add_terms(rows, batch)
-        flags = np.full(batch.size, FLAG_LIVE, np.uint8)
-        flags[np.diff(batch.not_starts) > 0] |= FLAG_NEGATIVE
-        flags[self._add_shapes(rows, batch.shapes, shapes)] |= FLAG_SHAPED
-        flags[self._add_expires(rows, batch.expires)] |= FLAG_EXPIRES
-        self._rows.flags[rows] = flags
+        rows = np.arange(first, self.high, dtype=np.int32)
+        self.id_step = _common_step(batch.owner_ids, first, self.id_step)
+        own, places = self._rows, (first, self._arena_used)
+        texts = (batch.terms, batch.term_starts, batch.not_terms, batch.not_starts)
+        _write_rows(own, self.owner_ids, self._frequencies, texts, batch.boxes, batch.owner_ids, places)
+        self._arena_used += len(batch.terms) + len(batch.not_terms)
+        flags = own.flags[first : self.high]
+        self._add_shapes(rows, batch.shapes, shapes, flags)
+        self._add_expires(rows, batch.expires, flags)
         self.params.put(self, rows, batch)
-        self.live += batch.size
+        self.live += n
         self.live_unverified += int(np.count_nonzero(flags > FLAG_LIVE))
         return rows
 
@@ -207,14 +206,14 @@ class RowStore:
 
     # -- parts of add and remove
 
-    def _number(self, n: int) -> np.ndarray:
-        rows = np.arange(self.high, self.high + n, dtype=np.int32)
-        self.high += n
+    def _make_room(self, n_rows: int, n_terms: int) -> None:
+        """Number `n_rows` more rows, with room for their terms."""
+        self.high += n_rows
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
+        terms = grown(terms, self._arena_used + n_terms)
         self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
         self.owner_ids = grown(self.owner_ids, self.high)
-        return rows
 
     def _continues_in_order(self, ids: np.ndarray) -> bool:
         if len(ids) == 0:
@@ -222,31 +221,22 @@ class RowStore:
         follows = self.high == 0 or bool(self.owner_ids[self.high - 1] < ids[0])
         return follows and bool((ids[1:] >= ids[:-1]).all())
 
-    def _add_terms(self, rows: np.ndarray, batch: RowBatch) -> None:
-        counts, not_counts = np.diff(batch.term_starts), np.diff(batch.not_starts)
-        starts = starts_of(counts + not_counts)
-        offsets = self._arena_used + starts[:-1]
-        own = self._rows
-        own.n_terms[rows], own.n_not[rows], own.offsets[rows] = counts, not_counts, offsets
-        self._arena_used += int(starts[-1])
-        self._rows, self._views = own._replace(terms=grown(own.terms, self._arena_used)), None
-        scatter(batch.terms, batch.term_starts, offsets, self._rows.terms)
-        scatter(batch.not_terms, batch.not_starts, offsets + counts, self._rows.terms)
-
-    def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns) -> np.ndarray:
+    def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns, flags: np.ndarray) -> None:
+        if shapes.size == 0 and not len(self._shapes):
+            return
+        # Each row holds a shape of its own number, so that removing one row never takes another's shape.
+        self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
         shaped = np.flatnonzero(numbers != NO_SHAPE)
-        if len(shaped) or len(self._shapes):
-            # Each row holds a shape of its own number, so that removing one row never takes another's shape.
-            self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
+        if len(shaped):
             self._shapes[rows[shaped]] = self.shape_table.add(shapes.take(numbers[shaped]))
-        return shaped
+            flags[shaped] |= FLAG_SHAPED
 
-    def _add_expires(self, rows: np.ndarray, expires: np.ndarray) -> np.ndarray:
-        timed = np.flatnonzero(expires != NEVER)
-        if len(timed) or len(self._expires):
+    def _add_expires(self, rows: np.ndarray, expires: np.ndarray, flags: np.ndarray) -> None:
+        timed = expires != NEVER
+        if len(self._expires) or timed.any():
             self._expires = grown(self._expires, self.high, fill=NEVER)
             self._expires[rows] = expires
-        return timed
+            flags[timed] |= FLAG_EXPIRES
 
     def _know(self, terms: np.ndarray) -> None:
         if len(terms):
@@ -297,12 +287,40 @@ class RowStore:
         return made
 
 
-def _common_step(steps: np.ndarray, known: int | None, is_first: bool) -> int | None:
-    """The step of all rows, those before with the step that is known included; None where they differ."""
-    if len(steps) == 0:
+def _common_step(ids: np.ndarray, first: int, known: int | None) -> int | None:
+    """Owner id - row number, if it is the same for all rows: for these, from number `first` on, and for those before,
+    whose step is known; None where they differ.
+    """
+    if len(ids) == 0:
         return known
-    step = int(steps[0])
-    return step if (is_first or step == known) and bool((steps == step).all()) else None
+    step = int(ids[0]) - first
+    if first and step != known:
+        return None
+    is_common = len(ids) == 1 or bool((ids == np.arange(first, first + len(ids)) + step).all())
+    return step if is_common else None
+
+
+@kernel
+def _write_rows(rows, owner_ids, frequencies, texts, boxes, ids, places):
+    """Write rows from places = (row number, end of the terms) on: all but shapes and expiry."""
+    terms, term_starts, not_terms, not_starts = texts
+    first, at = places
+    for i in range(len(ids)):
+        row = first + i
+        owner_ids[row] = ids[i]
+        for side in range(4):
+            rows.boxes[row, side] = boxes[i, side]
+        rows.offsets[row] = at
+        rows.n_terms[row] = term_starts[i + 1] - term_starts[i]
+        rows.n_not[row] = not_starts[i + 1] - not_starts[i]
+        rows.flags[row] = FLAG_LIVE | FLAG_NEGATIVE if rows.n_not[row] else FLAG_LIVE
+        for k in range(term_starts[i], term_starts[i + 1]):
+            rows.terms[at] = terms[k]
+            frequencies[terms[k]] += 1
+            at += 1
+        for k in range(not_starts[i], not_starts[i + 1]):
+            rows.terms[at] = not_terms[k]
+            at += 1
 
 
 @kernel

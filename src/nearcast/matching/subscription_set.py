@@ -104,6 +104,12 @@ class SubscriptionSet:
             if batch.size:
                 self._add(batch, shapes)
 
+    def insert_new(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
+        """Add subscriptions whose ids are unknown."""
+        batch = checked_rows(batch, self.kind)
+        with self.versions.change():
+            self._add(batch, shapes)
+
     def remove(self, ids: np.ndarray) -> None:
         """Forget subscriptions by id; an unknown id is no error."""
         if len(self.owners):
