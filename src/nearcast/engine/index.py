@@ -35,7 +35,6 @@ from nearcast.tables import (
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-
 FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
 

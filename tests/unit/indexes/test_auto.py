@@ -15,6 +15,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.indexes.auto import Auto, costs, trial
 from nearcast.indexes.auto import drift as watch
 from nearcast.matching.checks.cases import (
+    EVERYWHERE,
     Message,
     Subscription,
     answers,
@@ -111,11 +112,11 @@ def test_without_the_default_the_others_are_chosen_among(monkeypatch: pytest.Mon
 
 
 def test_a_small_gain_is_no_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    only_messages = {"pyramid": 1.4, "spatial-first": 1.0, "keyword-first": 2.0}
+    only_messages = {"pyramid": 1.4e6, "spatial-first": 1.0e6, "keyword-first": 2.0e6}  # verification hardly counts
     for name, cost in only_messages.items():
         monkeypatch.setitem(costs.FITTED, name, costs.Costs(cost, 0, 0, 0, 0))
     assert chosen(built("auto", tiny(N))) == "pyramid", "1.4 times cheaper may be the estimate's fault"
-    monkeypatch.setitem(costs.FITTED, "pyramid", costs.Costs(1.6, 0, 0, 0, 0))
+    monkeypatch.setitem(costs.FITTED, "pyramid", costs.Costs(1.6e6, 0, 0, 0, 0))
     assert chosen(built("auto", tiny(N))) == "spatial-first"
 
 
@@ -338,3 +339,14 @@ def test_a_bad_sample_is_refused_or_skipped_like_any_table() -> None:
         nc.build_index(table(tiny(30)), space=space, messages=bad)
     index = nc.build_index(table(tiny(30)), space=space, messages=bad, on_bad="skip")
     assert len(index) == 30 and index.rejects is not None and index.rejects.num_rows == 0, "rejects are subscriptions'"
+
+
+def test_the_expected_cost_includes_verification() -> None:
+    sure = [Subscription(i, [0], EVERYWHERE) for i in range(200)]
+    unsure = [each._replace(not_terms=[1]) for each in sure]
+    messages = batch_of([Message([0], point(0.5, 0.5))])
+    costs_ns = []
+    for subscriptions in (sure, unsure):
+        live = built("pyramid", subscriptions)
+        costs_ns.append(trial.estimates(live.store, live.space, live.store.live_rows(), messages, "pyramid")["pyramid"])
+    assert costs_ns[1] - costs_ns[0] > 20.0 * len(sure), "the NOT terms of all hits are tested"

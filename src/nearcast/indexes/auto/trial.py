@@ -12,7 +12,7 @@ import numpy as np
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
-from nearcast.indexes.auto.costs import nanoseconds
+from nearcast.indexes.auto.costs import nanoseconds, verification_ns
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import REGISTRY, find_method, make_method, method_names
 from nearcast.matching.store import RowStore
@@ -48,7 +48,9 @@ def estimates(store: RowStore, space: Space, rows: np.ndarray, messages: Message
         costs = {name: _cost(name, messages, so_far[-1]) for name, so_far in counts.items()}
         limit = FAR * min(costs.values(), default=0.0)
         counts = {name: counts[name] for name in counts if name in (DEFAULT, keep) or costs[name] <= limit}
-    return {name: _cost(name, messages, _at(sizes, c, len(rows))) / max(1, messages.size) for name, c in counts.items()}
+    whole = {name: _at(sizes, own, len(rows)) for name, own in counts.items()}
+    n = max(1, messages.size)
+    return {name: (_cost(name, messages, own) + verification_ns(store, own[2])) / n for name, own in whole.items()}
 
 
 def _at(sizes: list[int], counts: list[Counts], n_rows: int) -> Counts:
