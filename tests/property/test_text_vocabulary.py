@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.arrays.jit import JIT_DISABLED
+from nearcast.text.analyser import Analyser
 from nearcast.text.token_table import hash_of, is_same
 from nearcast.text.vocabulary import Vocabulary
 
@@ -69,3 +70,13 @@ def test_ten_thousand_tokens_with_long_probes_are_all_found() -> None:
     assert vocabulary.add(added).tolist() == list(range(n))
     assert vocabulary.lookup(added).tolist() == list(range(n))
     assert (vocabulary.lookup(pa.array([f"token number -{i}" for i in range(n)])) == -1).all()
+
+
+@given(st.text(st.sampled_from("aB1'.,-_#@ \n\0é漢"), max_size=12), st.booleans(), st.sampled_from([None, "english"]))
+@example("", False, None)
+@example("#a@b a'b a.b 1,2 aB AB", False, None)
+def test_the_terms_of_a_text_are_those_of_its_tokens(text: str, fold_accents: bool, stem: str | None) -> None:
+    analyser = Analyser(fold_accents=fold_accents, stem=stem)
+    vocabulary = Vocabulary()
+    vocabulary.add(pa.array(["a", "b", "#a", "@b", "a'b", "ab", "1,2", "é", "e", "漢"]))
+    assert vocabulary.terms_of_text(text, analyser).tolist() == vocabulary.terms(analyser.tokens(text)).tolist()

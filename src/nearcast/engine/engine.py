@@ -143,7 +143,7 @@ class Engine:
         self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None
     ) -> list[Match]:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
-        words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+        words = text if tokens is None else list(tokens)
         place = self._place(at)
         number, now = self._message_number(id), self._now()
         if len(place) == 2 and not self.index.is_scored:

@@ -46,6 +46,18 @@ class _Published(NamedTuple):
     snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
     is_scored: bool
 
+    def terms(self, tokens: Iterable[str], analyser: Analyser) -> np.ndarray:
+        """The known terms of tokens, or of a text."""
+        if isinstance(tokens, str):
+            return self.vocabulary.terms_of_text(tokens, analyser)
+        return self.vocabulary.terms(tokens)
+
+    def message(self, tokens: Iterable[str], analyser: Analyser, box: np.ndarray, time: int) -> MessageBatch:
+        """One message as a batch."""
+        terms = self.terms(tokens, analyser)
+        starts = np.array((0, len(terms)), np.int64)
+        return MessageBatch(np.zeros(1, np.int64), terms, starts, box.reshape(1, 4), np.array((time,), np.int64))
+
     def match(self, batch: MessageBatch, threads: int = 1) -> Found:
         return reduce(merged, (each.match(batch, threads) for each in self.snapshots))
 
@@ -161,14 +173,14 @@ class Index:
         """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text."""
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        return self.match_point(self.analyser.tokens(tokens) if isinstance(tokens, str) else tokens, x, y)
+        return self.match_point(tokens, x, y)
 
     def match_point(self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME) -> np.ndarray:
         """`match_one` without validation, at a time in microseconds since 1970."""
         reader = self.versions.enter()
         try:
             published = self._published
-            terms = published.vocabulary.terms(tokens)
+            terms = published.terms(tokens, self.analyser)
             ids = published.snapshots[0].match_one(terms, x, y, time)
             for each in published.snapshots[1:]:
                 ids = np.sort(np.concatenate((ids, each.match_one(terms, x, y, time))))
@@ -178,18 +190,18 @@ class Index:
         return ids
 
     def match_message(
-        self, tokens: list[str], place: Sequence[float], time: int
+        self, tokens: Iterable[str], place: Sequence[float], time: int
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """(ids, scores) of one message at a valid point or box. Scores are None while no kind is scored."""
         with self.versions.read():
             published = self._published
-            found = published.match(_message(published.vocabulary, tokens, box_of(place), time))
+            found = published.match(published.message(tokens, self.analyser, box_of(place), time))
         self._keep_up()
         return found.ids, found.scores
 
-    def message(self, tokens: list[str], box: np.ndarray, time: int) -> MessageBatch:
-        """One message as the terms of this index."""
-        return _message(self.vocabulary, tokens, box, time)
+    def message(self, tokens: Iterable[str], box: np.ndarray, time: int) -> MessageBatch:
+        """One message, given by tokens or text, as the terms of this index."""
+        return self._published.message(tokens, self.analyser, box, time)
 
     def _keep_up(self) -> None:
         for each in self._sets.values():
@@ -279,12 +291,6 @@ def box_of(place: Sequence[float]) -> np.ndarray:
     """float64[4]: the box of a point (x, y) or of a box."""
     x, y = place[:2]
     return np.array((x, y, x, y) if len(place) == 2 else place, np.float64)
-
-
-def _message(vocabulary: Vocabulary, tokens: list[str], box: np.ndarray, time: int) -> MessageBatch:
-    terms = vocabulary.terms(tokens)
-    starts = np.array((0, len(terms)), np.int64)
-    return MessageBatch(np.zeros(1, np.int64), terms, starts, box.reshape(1, 4), np.array((time,), np.int64))
 
 
 def build_index(

@@ -13,10 +13,20 @@ import pyarrow as pa
 from nearcast.arrays.arrow import is_null_mask, one_array, string_array, string_buffers
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import sorted_sets, take
+from nearcast.arrays.ragged import drop_repeats, sort_in_place, sorted_sets, take
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.text.analyser import Analyser
-from nearcast.text.token_table import MAX_LOAD, add_tokens, fill_slots, lookup_message, lookup_tokens
+from nearcast.text.character_table import character_table
+from nearcast.text.simple_tokens import append_ascii_tokens
+from nearcast.text.token_table import (
+    MAX_LOAD,
+    add_tokens,
+    fill_slots,
+    hash_of,
+    lookup_message,
+    lookup_tokens,
+    term_from,
+)
 from nearcast.text.vocabulary_file import read_file, write_file
 
 VOCABULARY_VERSION = 1
@@ -108,6 +118,14 @@ class Vocabulary:
             joined = b"\xff".join([token.encode("utf-8", "surrogatepass") for token in tokens])
             n = lookup_message(*self._table, joined, 0xFF, terms)
         return terms[:n]
+
+    def terms_of_text(self, text: str, analyser: Analyser) -> np.ndarray:
+        """int32[k]: the known terms of one text, sorted and distinct. ASCII texts take 2 us instead of 17."""
+        if not text or not text.isascii() or analyser.stop_words is not None or analyser.stem is not None:
+            return self.terms(analyser.tokens(text))
+        raw, table = np.frombuffer(bytearray(text, "ascii"), np.uint8), character_table(analyser.fold_accents)
+        terms = np.empty((len(raw) + 1) // 2, _TERM)
+        return terms[: lookup_ascii_text(*self._table, raw, table, terms)]
 
     def token(self, term: int) -> str:
         if not 0 <= term < self._n:
@@ -202,6 +220,21 @@ class Vocabulary:
     def _check(self, terms: np.ndarray, lowest: int) -> None:
         if len(terms) and (terms.max() >= self._n or terms.min() < lowest):
             raise InvalidInput(f"a term that is not in this vocabulary of {self._n}")
+
+
+@kernel
+def lookup_ascii_text(slots, starts, arena, raw, table, out_terms):
+    """Write the known terms of one ASCII text, sorted and distinct; return their number."""
+    tokens, token_starts = np.empty(len(raw), np.uint8), np.zeros(len(raw) + 1, np.int32)
+    n = 0
+    for k in range(append_ascii_tokens(raw, 0, len(raw), table, tokens, token_starts, 0)):
+        first, stop = token_starts[k], token_starts[k + 1]
+        term = term_from(slots, starts, arena, hash_of(tokens, first, stop), tokens, first, stop)[0]
+        if term >= 0:
+            out_terms[n] = term
+            n += 1
+    sort_in_place(out_terms, 0, n)
+    return drop_repeats(out_terms, 0, n)
 
 
 @kernel
