@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.engine.expiries import Expiries
-from nearcast.engine.explain import Explanation, explain, with_score
 from nearcast.engine.index import Index, box_of
 from nearcast.engine.kind_arguments import read_kind, require_plain
 from nearcast.errors import InvalidInput
@@ -31,6 +30,9 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
 from nearcast.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from nearcast.engine.explain import Explanation
 
 Box = Sequence[float]
 
@@ -172,6 +174,8 @@ class Engine:
         self, subscription: int, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
     ) -> Explanation:
         """Why this message would or would not reach this subscription."""
+        from nearcast.engine.explain import explain, with_score  # few engines explain
+
         found, now = self._live.get(subscription), self._now()
         if found is None or now >= found.expires:
             raise InvalidInput(f"no live subscription {subscription}", column="subscription")

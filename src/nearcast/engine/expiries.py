@@ -39,13 +39,13 @@ class Expiries:
             return
         self._times[number] = expires
         heapq.heappush(self._heap, (expires, number))
-        self._tidy_heap()
+        self._drop_old_entries()
 
     def discard(self, number: int) -> None:
         if self._times.pop(number, None) is not None:
-            self._tidy_heap()
+            self._drop_old_entries()
 
-    def _tidy_heap(self) -> None:
+    def _drop_old_entries(self) -> None:
         """Rebuild the heap once most of its entries are out of date."""
         if len(self._heap) > 2 * len(self._times) + _FEW:
             self._heap = [(expires, number) for number, expires in self._times.items()]
@@ -60,7 +60,7 @@ class Expiries:
             if self._times.get(number) == expires:
                 del self._times[number]
                 due.append(number)
-        self._tidy_heap()
+        self._drop_old_entries()
         return due
 
     def count_due(self, now: int) -> int:

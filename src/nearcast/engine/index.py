@@ -21,7 +21,6 @@ from nearcast.matching.subscription_set import SubscriptionSet, part_of
 from nearcast.matching.verify import merged
 from nearcast.matching.versions import Versions
 from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
-from nearcast.storage import load_index, save_index
 from nearcast.tables import (
     Dialect,
     OnBad,
@@ -272,6 +271,8 @@ class Index:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a folder, whole or not at all."""
+        from nearcast.storage import save_index  # most engines are never saved
+
         arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         if self._weights is not None:
@@ -325,6 +326,8 @@ def build_index(
 
 def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     """A saved index, memory-mapped and shared with other processes. Changes stay in this process."""
+    from nearcast.storage import load_index
+
     arrays, header = load_index(path, verify)
     analyser = Analyser.from_header(header["analyser"])
     vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])

@@ -136,9 +136,8 @@ class RowStore:
         self._know(batch.not_terms)
         rows = np.arange(first, self.high, dtype=np.int32)
         self.id_step = _common_step(batch.owner_ids, first, self.id_step)
-        own, places = self._rows, (first, self._arena_used)
-        texts = (batch.terms, batch.term_starts, batch.not_terms, batch.not_starts)
-        _write_rows(own, self.owner_ids, self._frequencies, texts, batch.boxes, batch.owner_ids, places)
+        own, new = self._rows, _NewRows(*batch[:6])
+        _write_rows(own, self.owner_ids, self._frequencies, new, first, self._arena_used)
         self._arena_used += len(batch.terms) + len(batch.not_terms)
         flags = own.flags[first : self.high]
         self._add_shapes(rows, batch.shapes, shapes, flags)
@@ -300,27 +299,36 @@ def _common_step(ids: np.ndarray, first: int, known: int | None) -> int | None:
     return step if is_common else None
 
 
+class _NewRows(NamedTuple):
+    """What `_write_rows` reads of a RowBatch."""
+
+    owner_ids: np.ndarray
+    terms: np.ndarray
+    term_starts: np.ndarray
+    not_terms: np.ndarray
+    not_starts: np.ndarray
+    boxes: np.ndarray
+
+
 @kernel
-def _write_rows(rows, owner_ids, frequencies, texts, boxes, ids, places):
-    """Write rows from places = (row number, end of the terms) on: all but shapes and expiry."""
-    terms, term_starts, not_terms, not_starts = texts
-    first, at = places
-    for i in range(len(ids)):
-        row = first + i
-        owner_ids[row] = ids[i]
+def _write_rows(rows, owner_ids, frequencies, new, row, at):
+    """Write new rows from number `row` on, and their terms from rows.terms[at] on: all but shapes and expiry."""
+    for i in range(len(new.owner_ids)):
+        owner_ids[row] = new.owner_ids[i]
         for side in range(4):
-            rows.boxes[row, side] = boxes[i, side]
+            rows.boxes[row, side] = new.boxes[i, side]
         rows.offsets[row] = at
-        rows.n_terms[row] = term_starts[i + 1] - term_starts[i]
-        rows.n_not[row] = not_starts[i + 1] - not_starts[i]
+        rows.n_terms[row] = new.term_starts[i + 1] - new.term_starts[i]
+        rows.n_not[row] = new.not_starts[i + 1] - new.not_starts[i]
         rows.flags[row] = FLAG_LIVE | FLAG_NEGATIVE if rows.n_not[row] else FLAG_LIVE
-        for k in range(term_starts[i], term_starts[i + 1]):
-            rows.terms[at] = terms[k]
-            frequencies[terms[k]] += 1
+        for k in range(new.term_starts[i], new.term_starts[i + 1]):
+            rows.terms[at] = new.terms[k]
+            frequencies[new.terms[k]] += 1
             at += 1
-        for k in range(not_starts[i], not_starts[i + 1]):
-            rows.terms[at] = not_terms[k]
+        for k in range(new.not_starts[i], new.not_starts[i + 1]):
+            rows.terms[at] = new.not_terms[k]
             at += 1
+        row += 1
 
 
 @kernel

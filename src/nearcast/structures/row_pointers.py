@@ -72,13 +72,13 @@ def delivered_ids(pointers, message, rows):
 def write_delivered(pointers, message, rows, n_rows, ids, n):
     """Write the owners of those of rows[:n_rows] that hold in full to ids[n:]; return the new n."""
     store, details, shapes = unsafe_rows(pointers), _unsafe_details(pointers), unsafe_shapes(pointers, SHAPES)
-    return _write_delivered(store, details, shapes, message, rows[:n_rows], (ids, np.empty(4)), n)
+    return n + _write_owners(store, details, shapes, message, rows[:n_rows], ids[n:], np.empty(4))
 
 
 @lean_kernel
-def _write_delivered(store, details, shapes, message, rows, out, n):
-    ids, place = out
-    is_located = False
+def _write_owners(store, details, shapes, message, rows, ids, place):
+    """Write the owners of the rows that hold in full; return how many there are."""
+    n, is_located = 0, False
     for k in range(len(rows)):
         row = rows[k]
         if store.flags[row] & FLAG_SHAPED and not is_located:

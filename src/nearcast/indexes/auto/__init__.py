@@ -51,7 +51,7 @@ class Auto(Method):
 
     def __init__(self, store: RowStore, space: Space) -> None:
         super().__init__(store, space)
-        self.chosen = make_method(DEFAULT, store, space, {})
+        self._use(make_method(DEFAULT, store, space, {}))
         self.plans = self.switches = 0
         self._is_indexed = np.zeros(0, np.uint8)  # by row; another method is built from these rows
         self._given: MessageBatch | None = None
@@ -87,7 +87,10 @@ class Auto(Method):
         method = make_method(name, self.store, self.space, {})
         method.build(rows)
         self.switches += int(self.plans > 0 and name != self.chosen.name)
-        self.chosen = method
+        self._use(method)
+
+    def _use(self, method: Method) -> None:
+        self.chosen, self.changes_in_place = method, method.changes_in_place
 
     def _messages(self, rows: np.ndarray) -> tuple[MessageBatch, str]:
         seen = self._drift.recent
@@ -147,10 +150,6 @@ class Auto(Method):
         return AutoView(inner, chosen, self._drift) if points is None else AutoPointView(points, chosen, self._drift)
 
     @property
-    def changes_in_place(self) -> bool:  # type: ignore[override]  # it depends on the choice
-        return self.chosen.changes_in_place
-
-    @property
     def needs_upkeep(self) -> bool:
         return self._drift.due and self._may_switch
 
@@ -174,7 +173,7 @@ class Auto(Method):
         return arrays | {"is_indexed": self._is_indexed}, {"chosen": self.chosen.name, "inner": inner} | planned
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-        self.chosen = make_method(header["chosen"], self.store, self.space, {})
+        self._use(make_method(header["chosen"], self.store, self.space, {}))
         self.chosen.restore(arrays, header["inner"])
         self._is_indexed = arrays["is_indexed"]
         if "expected_ids" in arrays:
