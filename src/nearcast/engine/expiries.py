@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import threading
+import weakref
 from collections.abc import Callable
 
 from nearcast.model import NEVER
@@ -21,7 +22,7 @@ _FEW = 64
 class Expiries:
     """A heap of (expires, id). The writer changes it; publishers read `next_due` and call `start`.
 
-    `expire_some(most)` forgets up to `most` subscriptions and returns whether there are more.
+    `expire_some(most)`, a bound method, forgets up to `most` subscriptions and returns whether there are more.
     """
 
     def __init__(self, expire_some: Callable[[int], bool]) -> None:
@@ -29,7 +30,7 @@ class Expiries:
         """When the next subscription expires, or earlier."""
         self._heap: list[tuple[int, int]] = []  # an entry is out of date if `_times` has another time for its id
         self._times: dict[int, int] = {}
-        self._expire_some = expire_some
+        self._expire_some = weakref.WeakMethod(expire_some)  # the engine refers to this object
         self._running = threading.Lock()
 
     def replace(self, number: int, expires: int) -> None:
@@ -76,7 +77,7 @@ class Expiries:
 
     def _run(self) -> None:
         try:
-            while self._expire_some(_SLICE):
+            while (expire_some := self._expire_some()) is not None and expire_some(_SLICE):
                 pass
         finally:
             self._running.release()

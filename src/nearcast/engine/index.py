@@ -86,7 +86,7 @@ class Index:
         self.versions = plain.versions
         """Changes and readers of all kinds."""
         self._published: _Published
-        self.versions.publish_group = self._publish
+        self.versions.after_publishing(self._publish)
         self._publish()
 
     def _publish(self) -> None:

@@ -64,7 +64,7 @@ class SubscriptionSet:
         self._counter = WorkCounter()
         self._start(method, RowStore(space, EXACT_TESTS[kind.name](weights)))
         self.publish()
-        self.versions.members.append(self)
+        self.versions.add(self)
 
     def _start(self, method: str, store: RowStore) -> None:
         """Begin with an empty method over a store."""
@@ -101,8 +101,7 @@ class SubscriptionSet:
         batch = checked_rows(batch, self.kind)
         with self.versions.change():
             self._remove(batch.owner_ids)
-            if batch.size:
-                self._add(batch, shapes)
+            self._add(batch, shapes)
 
     def insert_new(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
         """Add subscriptions whose ids are unknown."""

@@ -14,6 +14,7 @@ atomic.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
@@ -36,29 +37,38 @@ class _Change(AbstractContextManager[None]):
     """The block of a change. A generator would take 1.5 us, and one subscription has five nested blocks."""
 
     def __init__(self, versions: Versions) -> None:
-        self._begin, self._end = versions.begin, versions.end
+        self._versions = versions
 
     def __enter__(self) -> None:
-        self._begin()
+        self._versions.begin()
 
     def __exit__(self, *_: object) -> None:
-        self._end()
+        self._versions.end()
 
 
 class Versions:
-    """The current version of a group of sets, and who reads which version."""
+    """The current version of a group of sets, and who reads which version.
+
+    Members are referred to weakly: an index that nobody uses any more is freed at once, not by the cycle collector.
+    """
 
     def __init__(self) -> None:
         self.number = 0
-        self.members: list[Member] = []
-        self.publish_group: Callable[[], None] = lambda: None
-        """Called after the members have published."""
+        self._members: list[weakref.ref[Member]] = []
+        self._publish_group: weakref.WeakMethod[Callable[[], None]] | None = None
         self._writing = threading.RLock()
         self._depth = 0
         self._reading: dict[object, int] = {}
         self._is_closed = False
         self._opened, self._left = threading.Event(), threading.Event()
-        self._change = _Change(self)
+
+    def add(self, member: Member) -> None:
+        """Publish this set with the others."""
+        self._members.append(weakref.ref(member))
+
+    def after_publishing(self, method: Callable[[], None]) -> None:
+        """Call this bound method whenever the members have published."""
+        self._publish_group = weakref.WeakMethod(method)
 
     @property
     def next_number(self) -> int:
@@ -103,7 +113,7 @@ class Versions:
 
         A block that raises publishes as well: whatever it changed before stays changed.
         """
-        return self._change
+        return _Change(self)
 
     def begin(self) -> None:
         """What `change` does at the start of its block."""
@@ -156,10 +166,15 @@ class Versions:
         self._publish_all()
         self.number += 1
         oldest = self.oldest  # read after publishing: whoever registers later reads the new version
-        if any([member.reclaim(oldest) for member in self.members]):
+        if any([member.reclaim(oldest) for member in self._live_members()]):
             self._publish_all()
 
     def _publish_all(self) -> None:
-        for member in self.members:
+        for member in self._live_members():
             member.publish()
-        self.publish_group()
+        publish_group = None if self._publish_group is None else self._publish_group()
+        if publish_group is not None:
+            publish_group()
+
+    def _live_members(self) -> list[Member]:
+        return [member for reference in self._members if (member := reference()) is not None]

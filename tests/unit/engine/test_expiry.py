@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -127,3 +129,16 @@ def test_a_publish_does_not_wait_for_a_change(clock: Clock) -> None:
         thread.start()
         assert published.wait(60)
     thread.join()
+
+
+def test_an_engine_that_nobody_uses_is_freed_at_once(clock: Clock) -> None:
+    engine = engine_of(clock)
+    engine.subscribe("fire", id=1, near=HERE, km=1, expires=timedelta(seconds=9))
+    reached(engine)
+    gone = [weakref.ref(engine), weakref.ref(engine.index), weakref.ref(engine.index.matcher)]
+    gc.disable()
+    try:
+        del engine
+        assert [reference() for reference in gone] == [None, None, None]
+    finally:
+        gc.enable()

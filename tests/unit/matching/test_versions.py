@@ -16,7 +16,7 @@ class Member:
         self.published: list[int] = []
         self.removals: list[int] = []
         self._versions = versions
-        versions.members.append(self)
+        versions.add(self)
 
     def publish(self) -> None:
         self.published.append(self._versions.next_number)
@@ -25,6 +25,14 @@ class Member:
         due = [version for version in self.removals if version <= oldest]
         self.removals = [version for version in self.removals if version > oldest]
         return bool(due)
+
+
+class Group:
+    def __init__(self, member: Member) -> None:
+        self._member, self.seen = member, list[int]()
+
+    def publish(self) -> None:
+        self.seen.append(len(self._member.published))
 
 
 @pytest.fixture
@@ -38,13 +46,13 @@ def member(versions: Versions) -> Member:
 
 
 def test_the_outermost_change_publishes_once(versions: Versions, member: Member) -> None:
-    groups: list[int] = []
-    versions.publish_group = lambda: groups.append(len(member.published))
+    group = Group(member)
+    versions.after_publishing(group.publish)
     with versions.change():
         with versions.change():
             pass
         assert member.published == []
-    assert member.published == [1] and groups == [1] and versions.number == 1
+    assert member.published == [1] and group.seen == [1] and versions.number == 1
 
 
 def test_a_change_that_raises_publishes_and_lets_others_change(versions: Versions, member: Member) -> None:
@@ -124,3 +132,11 @@ def test_upkeep_gives_way_to_a_change(versions: Versions) -> None:
         thread.start()
         thread.join()
     assert done == ["alone"] and versions.number == 2
+
+
+def test_members_that_are_gone_are_passed_over(versions: Versions) -> None:
+    Member(versions)
+    versions.after_publishing(Group(Member(versions)).publish)
+    with versions.change():
+        pass
+    assert versions.number == 1
