@@ -16,11 +16,11 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import Region
 from nearcast.geo.shape_columns import ShapeColumns
 from nearcast.geo.space import Space
-from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, PLANNED_KINDS, Kind, RowBatch
+from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, NO_SHAPE, WINDOW_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
-from nearcast.tables.parameters import read_parameters, refuse_expressions, replace_regions
+from nearcast.tables.parameters import read_parameters, refuse_expressions, replace_regions, require_points
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.text.clauses import Clause, clauses
@@ -60,22 +60,26 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     ids = ids_of(table, faults, "subscriptions")
     require_one(table, ("tokens", "expression"), "subscriptions")
     kinds = _kinds(table, dialect, faults)
-    is_of = {name: kinds == name for name in KINDS if (kinds == name).any()}
-    params = {name: read_parameters(table, KINDS[name], is_own, faults) for name, is_own in is_of.items()}
-    plain = {name: is_own for name, is_own in is_of.items() if KINDS[name].is_plain}
+    known = KINDS | WINDOW_KINDS
+    is_of = {name: kinds == name for name in known if (kinds == name).any()}
+    params = {name: read_parameters(table, known[name], is_own, faults) for name, is_own in is_of.items()}
+    plain = {name: is_own for name, is_own in is_of.items() if known[name].is_plain}
     for name, is_own in plain.items():
-        refuse_expressions(table, KINDS[name], is_own, faults)
+        refuse_expressions(table, known[name], is_own, faults)
     regions = _regions(table, dialect.space, faults)
     has_region = np.zeros(table.num_rows, bool)
     has_region[list(regions)] = True
     has_region_column = strings_of(table, "region") is not None
     boxes = boxes_of(table, dialect.space, faults, has_region if has_region_column else None)
     for name, is_own in plain.items():
-        replace_regions(boxes, regions, KINDS[name], is_own, dialect.space, faults)
+        replace_regions(boxes, regions, known[name], is_own, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
     read = Columns(ids, boxes, times_of(table, "expires", faults, NEVER), tokens, {}, regions)
+    for name, is_own in plain.items():
+        if known[name].is_point:
+            require_points(boxes, read.expires, tokens, known[name], is_own, faults)
     _read_expressions(table, dialect, faults, read)
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
@@ -89,9 +93,9 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
     values = strings_of(table, "kind")
     if values is None:
-        return np.full(table.num_rows, MATCH.name, object)
-    kinds: np.ndarray = values.fill_null(MATCH.name).to_numpy(zero_copy_only=False).astype(object)
-    known = (*KINDS, *PLANNED_KINDS)
+        return np.full(table.num_rows, dialect.default_kind, object)
+    kinds: np.ndarray = values.fill_null(dialect.default_kind).to_numpy(zero_copy_only=False).astype(object)
+    known = (*KINDS, *WINDOW_KINDS)
     accepted = known if dialect.kinds is None else dialect.kinds
     for row in np.flatnonzero(~np.isin(kinds.astype(str), known)):
         faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(known)}")
