@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.geo.space import Space
 from nearcast.model import Changes
 from nearcast.tables.changes import joined_changes
 from nearcast.topk.incoming import IncomingMessages
@@ -31,8 +32,8 @@ class BruteTop(TopMethod):
     name = "brute"
     paper = "baseline"
 
-    def __init__(self, rows: TopRows, window: Window, metric: Metric) -> None:
-        super().__init__(rows, window, metric)
+    def __init__(self, rows: TopRows, window: Window, metric: Metric, space: Space) -> None:
+        super().__init__(rows, window, metric, space)
         self._best: dict[int, Results] = {}
         self._n_scored = 0
 

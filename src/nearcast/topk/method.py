@@ -19,11 +19,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from nearcast.errors import InvalidInput, UnknownMethod
+from nearcast.geo.space import Space
 from nearcast.model import Changes
 from nearcast.tables.changes import NO_CHANGES
 from nearcast.topk.incoming import IncomingMessages
@@ -32,6 +34,7 @@ from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 AUTO = "auto"
+_MODULES = ("brute", "plain")
 DEFAULT_METHOD = "brute"
 """The method that `auto` stands for: the one that measured best."""
 
@@ -62,7 +65,8 @@ class TopMethod(ABC):
                 raise ValueError(f"method name '{cls.name}' is taken by {known.__module__}")
             METHODS[cls.name] = cls
 
-    def __init__(self, rows: TopRows, window: Window, metric: Metric) -> None:
+    def __init__(self, rows: TopRows, window: Window, metric: Metric, space: Space) -> None:
+        self.space = space
         self.rows = rows
         self.window = window
         self.metric = metric
@@ -132,12 +136,13 @@ def method_names() -> list[str]:
 
 
 def _load_all() -> None:
-    import nearcast.topk.brute  # noqa: F401  registers itself
+    for module in _MODULES:
+        import_module(f"nearcast.topk.{module}")
 
 
 def method_options(method: type[TopMethod]) -> dict[str, Any]:
     """The options of a method and their defaults: its constructor's parameters beyond those that every one has."""
-    fixed = {"self", "rows", "window", "metric"}
+    fixed = {"self", "rows", "window", "metric", "space"}
     parameters = inspect.signature(method.__init__).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters if parameter.name not in fixed}
 

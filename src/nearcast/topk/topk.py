@@ -82,7 +82,7 @@ class TopK:
         self.options = options
         method = find_method(name)
         check_options(method, options)
-        self.method: TopMethod = method(self.rows, self.window, metric, **options)
+        self.method: TopMethod = method(self.rows, self.window, metric, self.space, **options)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad)
