@@ -34,8 +34,8 @@ from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 AUTO = "auto"
-_MODULES = ("brute", "plain")
-DEFAULT_METHOD = "brute"
+_MODULES = ("brute", "norm_lists", "plain")
+DEFAULT_METHOD = "norm-lists"
 """The method that `auto` stands for: the one that measured best."""
 
 METHODS: dict[str, type[TopMethod]] = {}

@@ -80,7 +80,7 @@ class Refiller:
         share, k = self.policy.share_of_kth, int(self.rows.arrays.ks[row])
         floor = BOTTOM
         n = self.best(row, depth, floor, weights)
-        if share > 0.0 and n == min(k, depth) and n > 0:
+        if share > 0.0 and n == k:
             floor = share * float(self._search.scores[n - 1])
             depth = len(self.window)
             n = self.best(row, depth, floor, weights)
