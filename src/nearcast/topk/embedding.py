@@ -1,7 +1,7 @@
 """Places as float32 points in three dimensions, so that bounds on distances need no trigonometry.
 
-In a plane the points are the places themselves; in lon/lat they lie on a sphere. One unit is `max_dist`. A straight line
-is never longer than the way along the sphere, so squared distances between points are lower bounds; on the sphere,
+In a plane the points are the places themselves; in lon/lat they lie on a sphere. One unit is `max_dist`. A straight
+line is never longer than the way along the sphere, so squared distances between points are lower bounds; on the sphere,
 `bend` adds the next term of the series of the arc: arc^2 >= chord^2 + chord^4 / (12 radius^2).
 """
 

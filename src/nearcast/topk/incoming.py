@@ -37,9 +37,7 @@ class IncomingMessages(NamedTuple):
         )
 
 
-def weighed(
-    terms: np.ndarray, starts: np.ndarray, weights: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def weighed(terms: np.ndarray, starts: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(terms, values, starts) of messages whose tokens, repeats included, have these terms.
 
     `weights` (float64, by term) are scaled so that the largest is 1.

@@ -17,13 +17,15 @@ A method keeps, for every live row, the best k messages of the window, and repor
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+import nearcast.topk.methods
 from nearcast.errors import InvalidInput, UnknownMethod
 from nearcast.geo.space import Space
 from nearcast.model import Changes
@@ -34,7 +36,6 @@ from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 AUTO = "auto"
-_MODULES = ("brute", "norm_lists", "plain")
 DEFAULT_METHOD = "norm-lists"
 """The method that `auto` stands for: the one that measured best."""
 
@@ -136,8 +137,8 @@ def method_names() -> list[str]:
 
 
 def _load_all() -> None:
-    for module in _MODULES:
-        import_module(f"nearcast.topk.{module}")
+    for module in pkgutil.iter_modules(nearcast.topk.methods.__path__):
+        importlib.import_module(f"{nearcast.topk.methods.__name__}.{module.name}")
 
 
 def method_options(method: type[TopMethod]) -> dict[str, Any]:

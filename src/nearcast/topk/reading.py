@@ -1,4 +1,4 @@
-"""Reads tables for kind `top`: subscriptions as rows of points, messages as terms with values, and the window column."""
+"""Reads tables for kind `top`: subscriptions as rows, messages as terms with values, and the window column."""
 
 from __future__ import annotations
 
@@ -34,9 +34,13 @@ def read_top_subscriptions(table: pa.Table, vocabulary: Vocabulary, dialect: Dia
 def window_size_of(table: pa.Table, window: Any) -> WindowSize:
     """The one window of the argument and the column `window`. Raises InvalidInput where they differ."""
     values = column(table, "window")
-    given = [] if values is None else [(row, value) for row, value in enumerate(values.to_pylist()) if value is not None]
+    given = (
+        [] if values is None else [(row, value) for row, value in enumerate(values.to_pylist()) if value is not None]
+    )
     if window is None and not given:
-        raise InvalidInput("no window; give window=, as in window=100_000 or window=timedelta(hours=1)", column="window")
+        raise InvalidInput(
+            "no window; give window=, as in window=100_000 or window=timedelta(hours=1)", column="window"
+        )
     size = WindowSize.of(given[0][1] if window is None else window)
     for row, value in given:
         try:

@@ -102,8 +102,10 @@ class TopRows:
         """Make room for a batch. Returns where the terms in use were, if they had to move, for parallel arrays."""
         kept = self._packed() if self._end > _SMALLEST_PACKING and 2 * self._holes > self._end else None
         high = self.high + max(0, batch.size - len(self._free))
-        columns = [grown(array, high, fill=0) for array in self.arrays[:-1]]
-        self.arrays = RowArrays(*columns, grown(self.arrays.terms, self._end + len(batch.terms)))
+        columns: dict[str, np.ndarray] = {
+            name: grown(array, high, fill=0) for name, array in self.arrays._asdict().items() if name != "terms"
+        }
+        self.arrays = RowArrays(**columns, terms=grown(self.arrays.terms, self._end + len(batch.terms)))
         return kept
 
     def _packed(self) -> np.ndarray:

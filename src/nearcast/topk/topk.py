@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.model import NO_TIME, Changes
+from nearcast.matching.subscription_set import part_of
+from nearcast.model import Changes
 from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.read import as_arrow
@@ -30,18 +33,20 @@ from nearcast.topk.reading import (
     window_size_of,
 )
 from nearcast.topk.rows import TopBatch, TopRows
-from nearcast.topk.score import Metric, metric_of
+from nearcast.topk.score import metric_of
 from nearcast.topk.window import LAST_ARRIVAL, Window
-from nearcast.topk.window_size import WindowSize
 
 CHUNK = 1 << 16
 """Messages that are copied into the window at a time."""
 
+TOPK_FORMAT = ("nearcast-topk", 1)
+
 RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
 
-_NO_SUBSCRIPTIONS = pa.table({"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))} | {
-    name: pa.array([], pa.float64()) for name in ("x", "y")
-})
+_NO_SUBSCRIPTIONS = pa.table(
+    {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
+    | {name: pa.array([], pa.float64()) for name in ("x", "y")}
+)
 
 
 class TopK:
@@ -65,8 +70,9 @@ class TopK:
         self.analyser = _checked_analyser(options.pop("analyser", None))
         on_bad: OnBad = options.pop("on_bad", "raise")
         table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
-        size, self.space = window_size_of(table, window), Space.of(space)
-        self._make_method(method, size, metric_of(self.space, _checked_distance(options.pop("max_dist", None))), options)
+        self.space = Space.of(space)
+        self.metric = metric_of(self.space, _checked_distance(options.pop("max_dist", None)))
+        self._start(method, TopRows(), Window(window_size_of(table, window)), options)
         self.vocabulary = Vocabulary()
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
@@ -76,13 +82,12 @@ class TopK:
         self._n_published = 0
         self._replace(batch)
 
-    def _make_method(self, name: str, size: WindowSize, metric: Metric, options: dict[str, Any]) -> None:
-        self.window = Window(size)
-        self.rows = TopRows()
-        self.options = options
+    def _start(self, name: str, rows: TopRows, window: Window, options: dict[str, Any]) -> None:
+        """Begin with an empty method over rows and a window."""
         method = find_method(name)
         check_options(method, options)
-        self.method: TopMethod = method(self.rows, self.window, metric, self.space, **options)
+        self.rows, self.window, self.options = rows, window, options
+        self.method: TopMethod = method(rows, window, self.metric, self.space, **options)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad)
@@ -94,8 +99,8 @@ class TopK:
         return int(self.rows.rows_of(np.array([subscription]))[0]) >= 0
 
     def __repr__(self) -> str:
-        held = f"{len(self):,} subscriptions, {len(self.window):,} messages in a window of {self.window.size}"
-        return f"<nearcast top-k: {held}, method {self.method.name}, {self.nbytes:,} bytes>"
+        contents = f"{len(self):,} subscriptions, {len(self.window):,} messages in a window of {self.window.size}"
+        return f"<nearcast top-k: {contents}, method {self.method.name}, {self.nbytes:,} bytes>"
 
     # -- messages
 
@@ -177,6 +182,42 @@ class TopK:
         """Counts since this object was made: messages, and the work of the method."""
         return {"messages": self._n_published, **self.method.stats}
 
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a folder, whole or not at all. `open_topk` continues from there."""
+        parts = {"rows": self.rows.state(), "window": self.window.state(), "method": self.method.state()}
+        parts["vocabulary"] = (self.vocabulary.arrays(), self.vocabulary.header())
+        arrays = {f"{part}.{name}": array for part, (own, _) in parts.items() for name, array in own.items()}
+        header = {
+            "method": self.method.name,
+            "options": self.options,
+            "space": self.space.header(),
+            "max_dist": self.metric.max_dist,
+            "analyser": self.analyser.header(),
+            "published": self._n_published,
+            "parts": {part: own for part, (_, own) in parts.items()},
+        }
+        write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
+
+    @classmethod
+    def _opened(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
+        made, parts = cls.__new__(cls), header["parts"]
+        made.analyser = Analyser.from_header(header["analyser"])
+        made.space = Space.from_header(header["space"])
+        made.metric = metric_of(made.space, header["max_dist"])
+        made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
+        made.rejects, made._n_published = None, header["published"]
+        rows = TopRows.restored(part_of(arrays, "rows"), parts["rows"])
+        window = Window.restored(part_of(arrays, "window"), parts["window"])
+        made._start(header["method"], rows, window, header["options"])
+        made._weights = arrays["weights"]
+        made._fit_weights()
+        made.method.restore(part_of(arrays, "method"), parts["method"])
+        return made
+
+    # -- inside
+
     def _replace(self, batch: TopBatch) -> Changes:
         """Add subscriptions, after removing those of the same ids."""
         self._fit_weights()
@@ -217,6 +258,11 @@ class TopK:
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         self._weights = grown(self._weights, len(self.vocabulary), fill=heaviest)
         self.method.weights = self._weights
+
+
+def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
+    """A saved TopK. It continues with exactly the changes that the saved one would give; the files do not change."""
+    return TopK._opened(*read_bundle(path, TOPK_FORMAT, verify))
 
 
 def _checked_analyser(analyser: Any) -> Analyser:

@@ -80,7 +80,7 @@ class Window:
     def expired_before(self, time: int) -> int:
         """The arrival number up to which messages expire when a message of this time comes."""
         if not self.size.is_period:
-            return max(self.first, self.stop + 1 - self.size.count)
+            return max(self.first, self.stop + 1 - self.size.n_messages)
         return self.first_after(time)
 
     def first_after(self, time: int) -> int:
@@ -101,7 +101,8 @@ class Window:
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """The live messages, and the header."""
-        ring = _empty_ring(_power_of_two(len(self), 1), _power_of_two(self._terms_in_use()[1], 1))
+        first_term, next_term = self._terms_in_use()
+        ring = _empty_ring(_power_of_two(len(self), 1), _power_of_two(next_term - first_term, 1))
         _move(self.ring, ring, self.first, self.stop)
         return dict(ring._asdict()), {"first": self.first, "stop": self.stop, "now": self.now, "size": list(self.size)}
 

@@ -27,14 +27,14 @@ _RULE = "a window is a number of messages from 1 on, or a period such as timedel
 
 
 class WindowSize(NamedTuple):
-    """The last `count` messages or, if `count` is 0, those of the last `period_us` microseconds."""
+    """The last `n_messages` messages or, if that is 0, those of the last `period_us` microseconds."""
 
-    count: int
+    n_messages: int
     period_us: int = 0
 
     @property
     def is_period(self) -> bool:
-        return self.count == 0
+        return self.n_messages == 0
 
     @classmethod
     def of(cls, window: Any) -> WindowSize:
@@ -62,4 +62,4 @@ class WindowSize(NamedTuple):
         return cls.of(timedelta(microseconds=round(float(found[1]) * _UNITS[found[2]])))
 
     def __str__(self) -> str:
-        return str(timedelta(microseconds=self.period_us)) if self.is_period else f"{self.count:,} messages"
+        return str(timedelta(microseconds=self.period_us)) if self.is_period else f"{self.n_messages:,} messages"

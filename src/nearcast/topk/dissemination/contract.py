@@ -55,6 +55,10 @@ class Dissemination(ABC):
         """The terms of all rows lie elsewhere; `kept` has the old position of each."""
         return None
 
+    def renumber(self) -> None:
+        """Arrival numbers start anew: forget those of the past."""
+        return None
+
     def values_of(self, n_terms: int) -> np.ndarray:
         """Scratch: a value for each term, all ABSENT. A search leaves it so."""
         self._values = grown(self._values, n_terms, fill=ABSENT)

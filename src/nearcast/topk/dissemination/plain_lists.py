@@ -54,6 +54,9 @@ class PlainLists(Dissemination):
             column[:] = NONE
         _link(self.rows.arrays, self._lists, self.rows.live_rows())
 
+    def renumber(self) -> None:
+        self._seen[:] = NONE
+
     def thetas_changed(self, numbers: np.ndarray) -> None:
         pass
 

@@ -7,19 +7,16 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.topk.buffers import COMPLETE, Buffers, drop_dominated, refilled, shrink
+from nearcast.topk.buffered.buffers import COMPLETE, Buffers, drop_dominated, refilled, shrink
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
 from nearcast.topk.refill.kd_order import BLOCK
 from nearcast.topk.refill.policy import Policy
 from nearcast.topk.refill.postings import MessageIndex, Postings, Stretches
 from nearcast.topk.refill.query import (
-    FLOOR,
     FOUND,
     SCANNED,
     SCORED,
-    Blocks,
-    Search,
     begin_search,
     collect_blocks,
     end_search,

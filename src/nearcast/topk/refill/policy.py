@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from nearcast.errors import InvalidInput
-from nearcast.topk.buffers import NO_LIMIT
+from nearcast.topk.buffered.buffers import NO_LIMIT
 
 
 class Policy(ABC):

@@ -2,9 +2,9 @@
 
 A posting has the point of a message, the value of the term, and the message's gain: its largest tf / norm. The other
 terms of a row, of weights w, can then add no more than the gain times the sum of w^2. The first `ordered` postings of a
-long stretch are in k-d order, and every BLOCK of them has a header with the box of its points, the largest value and the
-largest gain. New postings go behind them. A stretch is ordered anew when its unordered part is long or its room is full;
-postings of expired messages are dropped then.
+long stretch are in k-d order, and every BLOCK of them has a header with the box of its points, the largest value and
+the largest gain. New postings go behind them. A stretch is ordered anew when its unordered part is long or its room is
+full; postings of expired messages are dropped then.
 """
 
 from __future__ import annotations

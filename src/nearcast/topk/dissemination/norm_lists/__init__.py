@@ -57,8 +57,16 @@ class NormLists(Dissemination):
 
     def _clear(self) -> None:
         """Forget all lists."""
-        whole = [np.empty(0, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32, np.float32, np.int32)]
-        self._lists = Lists(*whole, np.empty((0, NEVER + 1), np.int32), np.empty(0, np.int32))
+        self._lists = Lists(
+            directory=np.empty(0, np.int32),
+            starts=np.empty(0, np.int64),
+            rooms=np.empty(0, np.int32),
+            counts=np.empty(0, np.int32),
+            weights=np.empty(0, np.float32),
+            tables=np.empty(0, np.int32),
+            ends=np.empty((0, NEVER + 1), np.int32),
+            own=np.empty(0, np.int32),
+        )
         self._slots = Slots(*(np.empty(1, dtype) for dtype in _SLOT_TYPES))
         self._head = np.zeros(4, np.int64)
 
@@ -128,6 +136,9 @@ class NormLists(Dissemination):
 
     def terms_moved(self, kept: np.ndarray) -> None:
         self._lists.own[: len(kept)] = self._lists.own[kept]
+
+    def renumber(self) -> None:
+        self._scratch.seen[:] = NONE
 
     # -- messages
 

@@ -9,8 +9,8 @@ with the value of the term in the message, and the norm of the largest message w
 `least` is theta - alpha, so a slot passes if left = per_value * value + per_norm * norm - least is at least alpha times
 the distance: left >= 0 and left^2 >= alpha^2 * distance^2, without a division by alpha and without a root.
 
-Long lists are in buckets by the least norm of the message's weights from the term on for which `left` can be 0 at all; a
-search stops at the bucket of its message's norm. Slots of rows that no message can reach are in the bucket NEVER.
+Long lists are in buckets by the least norm of the message's weights from the term on for which `left` can be 0 at all;
+a search stops at the bucket of its message's norm. Slots of rows that no message can reach are in the bucket NEVER.
 """
 
 from __future__ import annotations

@@ -9,17 +9,8 @@ import numpy as np
 from nearcast.arrays.ragged import starts_of
 from nearcast.geo.space import Space
 from nearcast.model import Changes
-from nearcast.topk.buffers import COMPLETE, Buffers
-from nearcast.topk.dissemination.contract import Concerned, Dissemination
-from nearcast.topk.embedding import embedding_of
-from nearcast.topk.incoming import IncomingMessages
-from nearcast.topk.method import Results, TopMethod
-from nearcast.topk.refill.best import Refiller
-from nearcast.topk.refill.policy import make_policy
-from nearcast.topk.refill.postings import MessageIndex
-from nearcast.topk.rows import TopRows
-from nearcast.topk.score import THETA, Metric
-from nearcast.topk.steps import (
+from nearcast.topk.buffered.buffers import COMPLETE, Buffers
+from nearcast.topk.buffered.steps import (
     Log,
     arrive,
     count_holders,
@@ -32,7 +23,16 @@ from nearcast.topk.steps import (
     with_log_room,
     with_touched_room,
 )
-from nearcast.topk.wheel import Wheel
+from nearcast.topk.buffered.wheel import Wheel
+from nearcast.topk.dissemination.contract import Concerned, Dissemination
+from nearcast.topk.embedding import embedding_of
+from nearcast.topk.incoming import IncomingMessages
+from nearcast.topk.method import Results, TopMethod
+from nearcast.topk.refill.best import Refiller
+from nearcast.topk.refill.policy import make_policy
+from nearcast.topk.refill.postings import MessageIndex
+from nearcast.topk.rows import TopRows
+from nearcast.topk.score import THETA, Metric
 from nearcast.topk.window import RENUMBERING, Window
 
 
@@ -157,6 +157,7 @@ class BufferedTop(TopMethod):
     def renumber(self) -> None:
         self.buffers.renumber(RENUMBERING)
         self.messages.renumber(RENUMBERING)
+        self.dissemination.renumber()
 
     def results(self, row: int) -> Results:
         buffers = self.buffers.arrays

@@ -12,9 +12,9 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
-from nearcast.topk.buffers import drop_expired, insert_entry, shrink
+from nearcast.topk.buffered.buffers import drop_expired, insert_entry, shrink
+from nearcast.topk.buffered.wheel import UNLINKED, link, link_oldest
 from nearcast.topk.score import THETA
-from nearcast.topk.wheel import UNLINKED, link, link_oldest
 
 
 class Touched(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
-from nearcast.topk.buffers import BufferArrays, oldest_entry
+from nearcast.topk.buffered.buffers import BufferArrays, oldest_entry
 
 UNLINKED = -1
 _FIRST = -2  # the previous row of the first row in the list at position p is _FIRST - p

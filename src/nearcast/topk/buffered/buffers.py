@@ -3,8 +3,8 @@
 A row has a cut, a place in the order (score, arrival). Its buffer has every live message of the window from the cut on,
 except messages that cannot matter: a message is dominated when k newer messages are better, since all of those expire
 later. While a buffer has k entries, its first k are the best k of the window. The column `theta` of a row is the score
-of its cut, so a new message belongs into the buffer if its score is at least theta. A row whose theta is COMPLETE has no
-cut: its buffer needs no refill, however few entries it has.
+of its cut, so a new message belongs into the buffer if its score is at least theta. A row whose theta is COMPLETE has
+no cut: its buffer needs no refill, however few entries it has.
 
 A policy says when a buffer is full. Then dominated entries go first; if too few were, the cut rises and the buffer
 keeps its best entries. So a buffer has a size limit under any stream.
