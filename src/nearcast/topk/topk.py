@@ -34,7 +34,7 @@ from nearcast.topk.reading import (
 )
 from nearcast.topk.rows import TopBatch, TopRows
 from nearcast.topk.score import metric_of
-from nearcast.topk.window import LAST_ARRIVAL, Window
+from nearcast.topk.window import Window
 
 CHUNK = 1 << 16
 """Messages that are copied into the window at a time."""
@@ -122,7 +122,7 @@ class TopK:
         parts = []
         for start in range(0, incoming.size, CHUNK):
             part = incoming.part(start, min(start + CHUNK, incoming.size))
-            if self.window.stop + part.size > LAST_ARRIVAL:
+            if self.window.stop + part.size > self.window.last_arrival:
                 self.window.renumber()
                 self.method.renumber()
             parts.append(self.method.publish(part))

@@ -40,6 +40,8 @@ class Ring(NamedTuple):
 class Window:
     """Messages first .. stop-1 are live. Messages stop .. loaded-1 are in the rings but have not arrived yet."""
 
+    last_arrival = LAST_ARRIVAL
+
     def __init__(self, size: WindowSize) -> None:
         self.size = size
         self.first = self.stop = self.loaded = 0

@@ -18,6 +18,7 @@ from nearcast.topk.checks.world import (
     seconds,
     subscriptions,
 )
+from nearcast.topk.window import RENUMBERING
 
 
 def _twins(method: str, seed: int, window: Any, n: int = 30, **arguments: Any) -> tuple[Twins, np.random.Generator]:
@@ -129,15 +130,10 @@ def check_longer_windows_with_refills(method: str) -> None:
 
 
 def check_numbers_of_arrivals_start_anew(method: str) -> None:
-    from nearcast.topk import topk
-
-    limit, topk.LAST_ARRIVAL = topk.LAST_ARRIVAL, 1 << 30
-    try:
-        twins, rng = _twins(method, 49, 15)
-        for top in (twins.one, twins.oracle):
-            top.window.first = top.window.stop = top.window.loaded = (1 << 30) - 20
-        for k in range(6):
-            twins.publish(messages(rng, 9, 100 * k, 0))
-        assert 0 < twins.one.window.stop < 1 << 30
-    finally:
-        topk.LAST_ARRIVAL = limit
+    twins, rng = _twins(method, 49, 15)
+    for window in (twins.one.window, twins.oracle.window):
+        window.first = window.stop = window.loaded = 2 * RENUMBERING - 20
+        window.last_arrival = 2 * RENUMBERING
+    for k in range(6):
+        twins.publish(messages(rng, 9, 100 * k, 0))
+    assert 0 < twins.one.window.stop < 2 * RENUMBERING
