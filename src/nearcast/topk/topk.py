@@ -24,6 +24,7 @@ from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
+from nearcast.topk.incoming import IncomingMessages
 from nearcast.topk.method import Results, TopMethod, check_options, difference, find_method
 from nearcast.topk.reading import (
     formatted_time,
@@ -110,15 +111,18 @@ class TopK:
         In a window of a period every message needs a time, and time does not go backwards. A bad row raises before
         anything is changed.
         """
-        return changes_table(self.publish_changes(messages, on_bad))
+        return changes_table(self.publish_read(self.read_messages(messages, on_bad=on_bad)))
 
-    def publish_changes(self, messages: Any, on_bad: OnBad = "raise") -> Changes:
-        """As `publish`, as columns."""
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> IncomingMessages:
+        """A messages table as terms with values, for `publish_read`."""
         read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
         self.rejects = read.rejects
         self.vocabulary.add(list_parts(tokens)[0])
         self._fit_weights()
-        incoming = incoming_messages(read, tokens, self.vocabulary, self._weights)
+        return incoming_messages(read, tokens, self.vocabulary, self._weights)
+
+    def publish_read(self, incoming: IncomingMessages) -> Changes:
+        """The changes of messages that `read_messages` has read. Nothing may be published in between."""
         parts = []
         for start in range(0, incoming.size, CHUNK):
             part = incoming.part(start, min(start + CHUNK, incoming.size))
