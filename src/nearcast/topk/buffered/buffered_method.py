@@ -94,6 +94,8 @@ class BufferedTop(TopMethod):
 
     def _step(self, first: int, arrival: int | None, used: int) -> int:
         """Expire messages before `first`, let a message arrive, refill; return the new end of the log."""
+        if self.window.size.is_period:
+            self.policy.observe(arrival is not None, first - self.window.first)
         n_touched = self._expire(first)
         if arrival is not None:
             self.window.stop += 1

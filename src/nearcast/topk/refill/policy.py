@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
@@ -36,6 +37,10 @@ class Policy(ABC):
 
     def learn(self, work: int, n_refills: int) -> None:
         """Take note of the work of some refills, in comparisons."""
+        return None
+
+    def observe(self, n_arrived: int, n_expired: int) -> None:
+        """Take note of the messages that arrived and expired in a step."""
         return None
 
 
@@ -72,7 +77,76 @@ class Skyband(Policy):
         return ks.astype(np.int64)
 
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Raising, KMax, Skyband)}
+class CostSkyband(Policy):
+    """Fetches the n messages that minimise upkeep + refills per step of the window.
+
+    Of n messages that reach theta, k (1 + ln(n / k)) are expected in the k-skyband (the paper leaves the 1 out). The
+    share n / |W| of all messages reaches theta, so a step costs
+
+        n / |W| * (size of the skyband + cost of a refill / steps of a walk from n down to k - 1)
+
+    The best n does not depend on |W|, and no history of scores is needed: theta is the score of the n-th best at the
+    refill. Costs are in entries and postings compared. In a window of a period, arrivals and expiries differ in number:
+    the steps of the walk are then summed up for their shares, with a barrier at 2 n as in the paper.
+    """
+
+    name = "cskyband"
+    counts_dominators = True
+
+    def __init__(self) -> None:
+        self._cost = 1000.0  # of a refill, a moving average
+        self._arrival_share = 0.5
+        self._depth_of: dict[int, int] = {}
+        self._made_for = (0.0, 0.0)
+
+    def depths(self, ks: np.ndarray) -> np.ndarray:
+        cost, share = self._made_for
+        if abs(self._cost - cost) > 0.2 * cost or abs(self._arrival_share - share) > 0.02:
+            self._made_for, self._depth_of = (self._cost, self._arrival_share), {}
+        return np.array([self._depth(int(k)) for k in ks], np.int64)
+
+    def _depth(self, k: int) -> int:
+        if k not in self._depth_of:
+            tried = np.unique(np.ceil(k * np.geomspace(1.0, 20.0, 60)).astype(np.int64))
+            self._depth_of[k] = int(min(tried.tolist(), key=lambda n: step_cost(k, n, self._cost, self._arrival_share)))
+        return self._depth_of[k]
+
+    def learn(self, work: int, n_refills: int) -> None:
+        weight = min(1.0, 0.02 * n_refills)
+        self._cost += weight * (work / max(1, n_refills) - self._cost)
+
+    def observe(self, n_arrived: int, n_expired: int) -> None:
+        total = n_arrived + n_expired
+        if total:
+            self._arrival_share += min(1.0, total / 1000) * (n_arrived / total - self._arrival_share)
+
+
+def step_cost(k: int, n: int, refill_cost: float, arrival_share: float) -> float:
+    """What a step costs, times |W|, if a refill fetches n messages."""
+    return n * (skyband_size(k, n) + refill_cost / walk_steps(k, n, arrival_share))
+
+
+def skyband_size(k: int, n: int) -> float:
+    """The expected k-skyband of n messages whose scores do not depend on time."""
+    return k * (1.0 + math.log(n / k)) if n > k else float(n)
+
+
+def walk_steps(k: int, n: int, arrival_share: float) -> float:
+    """Expected steps of a walk from n to k - 1 that goes up with this probability, with a barrier at 2 n."""
+    if arrival_share == 0.5:  # Eq. 12
+        return float(2 * (n - k + 1) * n + (n - k + 1) * (n - k + 2))
+    down = min(max(1.0 - arrival_share, 1e-3), 1.0)
+    steps, total = 1.0 / down, 0.0  # from i to i - 1, beginning at the barrier
+    for i in range(2 * n - 1, k - 1, -1):
+        steps = (1.0 + (1.0 - down) * steps) / down
+        if i <= n:
+            total += steps
+        if steps > 1e12:
+            return 1e12
+    return total
+
+
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Raising, KMax, Skyband, CostSkyband)}
 
 
 def make_policy(name: str) -> Policy:
