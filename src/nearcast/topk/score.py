@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
 from nearcast.geo.distance import great_circle_km
 from nearcast.geo.space import Space
 
@@ -51,7 +51,7 @@ def metric_of(space: Space, max_dist: float | None) -> Metric:
     return Metric(space.planar, longest if max_dist is None else float(max_dist))
 
 
-@kernel
+@inline_kernel
 def distance_between(metric, x1, y1, x2, y2):
     """The distance from a subscription's place (first) to a message's place."""
     if metric.planar:
@@ -89,14 +89,14 @@ def shared_value(rows, row, values):
     return total
 
 
-@kernel
+@inline_kernel
 def score_row(rows, row, metric, values, x, y):
     """The exact score of a row on the message whose values are set, or ABSENT."""
     total = shared_value(rows, row, values)
     return combined(rows.numbers, row, metric, total, x, y) if total >= 0.0 else ABSENT
 
 
-@kernel
+@lean_kernel
 def score_message(ring, arrival, rows, row, metric, marks):
     """The exact score of the row whose terms are marked (uint8, by term) on a message of the window, or ABSENT."""
     at = arrival & (len(ring.ids) - 1)
@@ -111,7 +111,7 @@ def score_message(ring, arrival, rows, row, metric, marks):
     return combined(rows.numbers, row, metric, total, ring.places[at, 0], ring.places[at, 1])
 
 
-@kernel
+@lean_kernel
 def set_values(ring, arrival, out_values):
     """Set the values of one message by term."""
     at, mask = arrival & (len(ring.ids) - 1), len(ring.terms) - 1
@@ -119,7 +119,7 @@ def set_values(ring, arrival, out_values):
         out_values[ring.terms[k & mask]] = ring.values[k & mask]
 
 
-@kernel
+@lean_kernel
 def clear_values(ring, arrival, out_values):
     """Undo `set_values`."""
     at, mask = arrival & (len(ring.ids) - 1), len(ring.terms) - 1

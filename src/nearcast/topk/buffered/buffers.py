@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.structures.arena import has_many_holes
 from nearcast.topk.score import THETA
 
@@ -103,7 +103,7 @@ class Buffers:
         self.arrays.arrivals[: self.head[0]] -= shift
 
 
-@kernel
+@lean_kernel
 def room_needed(buffers, rows, extra):
     """Entries to allot so that each of these rows can take `extra` more."""
     needed = 0
@@ -119,7 +119,7 @@ def _next_room(count):
     return count + count // 4 + 4
 
 
-@kernel
+@lean_kernel
 def copy_entries(old, buffers):
     """Copy the stretches of all rows, one after another; return the end. Only `starts` of `old` are changed."""
     end = 0
@@ -135,7 +135,7 @@ def copy_entries(old, buffers):
     return end
 
 
-@kernel
+@lean_kernel
 def _fit(buffers, head, row, count):
     """Move the row's entries to a larger stretch unless `count` entries fit. `Buffers.make_room` was called."""
     if count <= buffers.rooms[row]:
@@ -153,7 +153,7 @@ def _fit(buffers, head, row, count):
     buffers.rooms[row] = room
 
 
-@kernel
+@lean_kernel
 def insert_entry(buffers, head, row, score, arrival):
     """Put the newest message into a buffer; return its position. It is better than all entries of an equal score."""
     count = buffers.counts[row]
@@ -174,7 +174,7 @@ def insert_entry(buffers, head, row, score, arrival):
     return k - start
 
 
-@kernel
+@lean_kernel
 def shrink(buffers, rows, row):
     """Drop what a buffer need not keep; return whether its theta rose."""
     if len(buffers.dominators):
@@ -191,7 +191,7 @@ def shrink(buffers, rows, row):
     return True
 
 
-@kernel
+@lean_kernel
 def _drop_counted(buffers, row, k):
     """Drop the entries with k dominators or more."""
     start, n = buffers.starts[row], 0
@@ -204,7 +204,7 @@ def _drop_counted(buffers, row, k):
     buffers.counts[row] = n
 
 
-@kernel
+@lean_kernel
 def drop_dominated(buffers, row, k):
     """Drop the entries to which k kept entries are better and newer."""
     start, n = buffers.starts[row], 0
@@ -220,7 +220,7 @@ def drop_dominated(buffers, row, k):
     buffers.counts[row] = n
 
 
-@kernel
+@lean_kernel
 def count_dominators(buffers, row):
     """Set the dominators of all entries of a row, after a refill."""
     start = buffers.starts[row]
@@ -232,7 +232,7 @@ def count_dominators(buffers, row):
         buffers.dominators[i] = newer
 
 
-@kernel
+@lean_kernel
 def drop_expired(buffers, row, first):
     """Drop the entries that arrived before `first`."""
     start, n = buffers.starts[row], 0
@@ -246,7 +246,7 @@ def drop_expired(buffers, row, first):
     buffers.counts[row] = n
 
 
-@kernel
+@lean_kernel
 def refilled(buffers, head, row, scores, arrivals, n):
     """Replace the entries of a row by the first n of these, which are sorted, best first."""
     _fit(buffers, head, row, n)
@@ -259,7 +259,7 @@ def refilled(buffers, head, row, scores, arrivals, n):
         count_dominators(buffers, row)
 
 
-@kernel
+@lean_kernel
 def oldest_entry(buffers, row):
     """The smallest arrival number in a buffer that has entries."""
     start = buffers.starts[row]

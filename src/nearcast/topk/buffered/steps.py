@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.buffered.buffers import drop_expired, insert_entry, shrink
 from nearcast.topk.buffered.wheel import UNLINKED, link, link_oldest
 from nearcast.topk.score import THETA
@@ -60,7 +60,7 @@ def with_touched_room(touched: Touched, n_rows: int, n_touched: int, n_entries: 
     )
 
 
-@kernel
+@lean_kernel
 def count_holders(wheel, buffers, rows, first, new_first):
     """(rows to look at when messages first .. new_first-1 expire, entries of their best k)."""
     n, entries = 0, 0
@@ -73,7 +73,7 @@ def count_holders(wheel, buffers, rows, first, new_first):
     return n, entries
 
 
-@kernel
+@lean_kernel
 def expire(wheel, buffers, rows, first, new_first, touched):
     """Touch the rows that have one of the messages first .. new_first-1, and drop those messages; return how many."""
     n = 0
@@ -100,7 +100,7 @@ def expire(wheel, buffers, rows, first, new_first, touched):
     return n
 
 
-@kernel
+@lean_kernel
 def write_change(log, n, row, arrival, sign, score):
     log.rows[n] = row
     log.arrivals[n] = arrival
@@ -108,7 +108,7 @@ def write_change(log, n, row, arrival, sign, score):
     log.scores[n] = score
 
 
-@kernel
+@lean_kernel
 def arrive(buffers, head, rows, concerned, arrival, touched, log):
     """Put a message into the buffers of the rows that it concerns. `log` has room from its start.
 
@@ -131,7 +131,7 @@ def arrive(buffers, head, rows, concerned, arrival, touched, log):
     return n
 
 
-@kernel
+@lean_kernel
 def link_new(wheel, buffers, concerned_rows, arrival, touched):
     """Link untouched rows whose buffer has only the new message."""
     for row in concerned_rows:
@@ -139,7 +139,7 @@ def link_new(wheel, buffers, concerned_rows, arrival, touched):
             link(wheel, row, arrival)
 
 
-@kernel
+@lean_kernel
 def rows_to_refill(buffers, rows, touched, n, out_rows):
     """Write the touched rows that have fewer than k messages and are not complete; return how many."""
     found = 0
@@ -151,7 +151,7 @@ def rows_to_refill(buffers, rows, touched, n, out_rows):
     return found
 
 
-@kernel
+@lean_kernel
 def finish(wheel, buffers, rows, touched, n, log, used):
     """Write the changes of touched rows behind the first `used`, and link the rows again; return the new end."""
     for i in range(n):
@@ -170,7 +170,7 @@ def finish(wheel, buffers, rows, touched, n, log, used):
     return used
 
 
-@kernel
+@lean_kernel
 def _has(arrivals, start, stop, arrival):
     for k in range(start, stop):
         if arrivals[k] == arrival:

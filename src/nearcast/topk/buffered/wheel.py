@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.buffered.buffers import BufferArrays, oldest_entry
 
 UNLINKED = -1
@@ -59,7 +59,7 @@ class Wheel:
         unlink_all(self.arrays, rows)
 
 
-@kernel
+@lean_kernel
 def link(wheel, row, arrival):
     """Put an unlinked row first in the list of a message."""
     at = arrival & (len(wheel.heads) - 1)
@@ -71,20 +71,20 @@ def link(wheel, row, arrival):
         wheel.previous[following] = row
 
 
-@kernel
+@lean_kernel
 def link_oldest(wheel, buffers, row):
     """Link an unlinked row by the oldest message of its buffer, if it has one."""
     if buffers.counts[row] > 0:
         link(wheel, row, oldest_entry(buffers, row))
 
 
-@kernel
+@lean_kernel
 def link_all(wheel, buffers, rows):
     for row in rows:
         link_oldest(wheel, buffers, row)
 
 
-@kernel
+@lean_kernel
 def unlink_all(wheel, rows):
     for row in rows:
         before, following = wheel.previous[row], wheel.nexts[row]

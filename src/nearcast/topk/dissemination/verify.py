@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.arrays.vector import prefetch
+from nearcast.topk.rows import N_NUMBERS
 from nearcast.topk.score import THETA, score_row
 
 AHEAD = 32
 """Candidates whose rows are prefetched before they are scored."""
 
 
-@kernel
+@lean_kernel
 def prefetch_rows(rows, candidates, first, stop):
     """Prefetch the columns of some candidates, then their terms."""
     for i in range(first, stop):
         prefetch(rows.offsets, candidates[i])
         prefetch(rows.n_terms, candidates[i])
-        prefetch(rows.numbers.ravel(), candidates[i] * rows.numbers.shape[1])
+        prefetch(rows.numbers, candidates[i] * N_NUMBERS)
     for i in range(first, stop):
         prefetch(rows.terms, rows.offsets[candidates[i]])
 
 
-@kernel
+@lean_kernel
 def keep_concerned(rows, metric, values, place, candidates, n, out_scores):
     """Keep, of the first n candidates, those whose score is at least their theta; return how many are kept.
 

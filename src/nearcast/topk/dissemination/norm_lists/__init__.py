@@ -48,6 +48,7 @@ class NormLists(Dissemination):
         super().__init__(rows, metric)
         self.embedding = embedding
         self._weights = np.empty(0)
+        self._row_terms = np.empty(0, np.int32)  # scratch: the terms of one row
         self._clear()
         counters = np.zeros(2, np.int64)
         hits, rows_seen, candidates = np.zeros(STRIDE, np.uint8), np.empty(0, np.int32), np.empty(1024, np.int32)
@@ -88,6 +89,7 @@ class NormLists(Dissemination):
             own=grown(lists.own, len(self.rows.arrays.terms)),
         )
         self._scratch = self._scratch._replace(seen=grown(self._scratch.seen, self.rows.high, fill=NONE))
+        self._row_terms = grown(self._row_terms, int(self.rows.arrays.n_terms.max(initial=0)))
 
     def _build(self, rows: np.ndarray) -> None:
         """Make all lists anew, each with room for its rows."""
@@ -132,7 +134,8 @@ class NormLists(Dissemination):
         unfile_rows(self._lists, self._slots, self.rows.arrays, numbers, self._weights)
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
-        refile_rows(self._lists, self._slots, self.rows.arrays, numbers, self._weights, self.embedding.slack)
+        arrays, slack = self.rows.arrays, self.embedding.slack
+        refile_rows(self._lists, self._slots, arrays, numbers, self._weights, slack, self._row_terms)
 
     def terms_moved(self, kept: np.ndarray) -> None:
         self._lists.own[: len(kept)] = self._lists.own[kept]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.topk.dissemination.norm_lists.lists import (
     BUCKETED,
     CLASSES,
@@ -34,7 +34,7 @@ class Scales(NamedTuple):
     embedding: Embedding
 
 
-@kernel
+@lean_kernel
 def ranked_terms(rows, row, weights, out_terms):
     """Write the terms of a row, heaviest first; equal weights by ascending term."""
     first = rows.offsets[row]
@@ -141,25 +141,31 @@ def unfile_rows(lists, slots, rows, numbers, weights):
             close_gap(lists, slots, rows.offsets, number, lists.own[rows.offsets[row] + rank])
 
 
-@kernel
-def refile_rows(lists, slots, rows, numbers, weights, slack):
-    """Set `least` of rows whose theta changed. A slot moves if its bucket is too high, or much too low."""
-    terms = np.empty(16, np.int32)
+@lean_kernel
+def refile_row(lists, slots, rows, row, weights, slack, terms):
+    """Set `least` of a row whose theta changed. A slot moves if its bucket is too high, or much too low.
+
+    `terms` (int32) is scratch with room for the terms of a row.
+    """
+    n = rows.n_terms[row]
+    ranked_terms(rows, row, weights, terms)
+    least = rows.numbers[row, THETA] - rows.numbers[row, ALPHA] - slack
+    for rank in range(n):
+        number = lists.directory[terms[rank] * CLASSES + min(n - 1 - rank, CLASSES - 1)]
+        slot = lists.own[rows.offsets[row] + rank]
+        slots.least[slot] = least
+        if lists.tables[number] != NONE:
+            _move_between_buckets(lists, slots, rows.offsets, number, slot)
+
+
+@lean_kernel
+def refile_rows(lists, slots, rows, numbers, weights, slack, terms):
+    """As `refile_row`, for rows."""
     for row in numbers:
-        n = rows.n_terms[row]
-        if n > len(terms):
-            terms = np.empty(n, np.int32)
-        ranked_terms(rows, row, weights, terms)
-        least = rows.numbers[row, THETA] - rows.numbers[row, ALPHA] - slack
-        for rank in range(n):
-            number = lists.directory[terms[rank] * CLASSES + min(n - 1 - rank, CLASSES - 1)]
-            slot = lists.own[rows.offsets[row] + rank]
-            slots.least[slot] = least
-            if lists.tables[number] != NONE:
-                _move_between_buckets(lists, slots, rows.offsets, number, slot)
+        refile_row(lists, slots, rows, row, weights, slack, terms)
 
 
-@kernel
+@lean_kernel
 def _move_between_buckets(lists, slots, offsets, number, slot):
     ends, place = lists.ends[lists.tables[number]], slot - lists.starts[number]
     wanted, bucket = bucket_of(slots, slot, lists.weights[number]), 0
@@ -180,7 +186,7 @@ def _move_between_buckets(lists, slots, offsets, number, slot):
         bucket += 1
 
 
-@kernel
+@lean_kernel
 def swap_slots(lists, slots, offsets, first, second):
     """Exchange two slots, by way of the spare slot behind all lists."""
     if first == second:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 
 CLASSES = 5
 """Later terms: 0, 1, 2, 3, or more."""
@@ -66,7 +66,7 @@ def room_for(count):
     return count + count // 2 + 2
 
 
-@kernel
+@lean_kernel
 def bucket_of(slots, slot, weight):
     """The bucket of a slot: the least message norm that can matter, in steps of 1 / BUCKETS, rounded down."""
     least = np.float64(slots.least[slot])
@@ -79,7 +79,7 @@ def bucket_of(slots, slot, weight):
     return max(0, min(BUCKETS - 1, int(least / reach * BUCKETS - 0.001)))
 
 
-@kernel
+@lean_kernel
 def copy_columns(slots, source, target):
     slots.per_value[target] = slots.per_value[source]
     slots.per_norm[target] = slots.per_norm[source]
@@ -92,7 +92,7 @@ def copy_columns(slots, source, target):
     slots.ranks[target] = slots.ranks[source]
 
 
-@kernel
+@lean_kernel
 def move_slot(lists, slots, offsets, source, target):
     """Copy a slot, and tell its row where it is. `offsets` are those of `RowArrays`."""
     if source != target:
@@ -100,7 +100,7 @@ def move_slot(lists, slots, offsets, source, target):
         lists.own[offsets[slots.rows[target]] + slots.ranks[target]] = target
 
 
-@kernel
+@lean_kernel
 def open_gap(lists, slots, offsets, number, bucket):
     """A free slot in the bucket of a list that has room: every later bucket moves its first slot to its end."""
     start, table = lists.starts[number], lists.tables[number]
@@ -116,7 +116,7 @@ def open_gap(lists, slots, offsets, number, bucket):
     return start + ends[bucket] - 1
 
 
-@kernel
+@lean_kernel
 def close_gap(lists, slots, offsets, number, slot):
     """Remove a slot from a list: its bucket and every later one move their last slot into the gap."""
     start, table = lists.starts[number], lists.tables[number]
@@ -134,7 +134,7 @@ def close_gap(lists, slots, offsets, number, slot):
             ends[b] -= 1
 
 
-@kernel
+@lean_kernel
 def widen(lists, slots, offsets, head, number):
     """Move a full list to a larger room at the end; a long list gets buckets. There is space for it."""
     count, old = lists.counts[number], lists.starts[number]
@@ -153,7 +153,7 @@ def widen(lists, slots, offsets, head, number):
         move_slot(lists, slots, offsets, old + k, start + k)
 
 
-@kernel
+@lean_kernel
 def _sort_into(lists, slots, offsets, number, old):
     """Copy the slots of a list from `old` to its new place, by bucket, and set the ends of its buckets."""
     ends, count, weight = lists.ends[lists.tables[number]], lists.counts[number], lists.weights[number]

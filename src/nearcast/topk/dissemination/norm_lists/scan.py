@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, NONE
 from nearcast.topk.embedding import embed
 
@@ -39,7 +39,7 @@ class Scratch(NamedTuple):
     counters: np.ndarray  # int64[2]
 
 
-@kernel
+@lean_kernel
 def read_message(ring, arrival, weights, out_message):
     """Write the terms of a message, heaviest first, equal weights by ascending term; return how many."""
     at, mask = arrival & (len(ring.ids) - 1), len(ring.terms) - 1
@@ -60,7 +60,7 @@ def read_message(ring, arrival, weights, out_message):
     return n
 
 
-@kernel
+@lean_kernel
 def _set_rests(message, n):
     first, second, third, total = 0.0, 0.0, 0.0, 0.0  # the three largest squares so far, and the sum of all
     for i in range(n - 1, -1, -1):
@@ -80,7 +80,7 @@ def _set_rests(message, n):
             third = square
 
 
-@kernel
+@lean_kernel
 def search_lists(lists, slots, message, n, arrival, scratch):
     """Collect the rows whose slots pass; return how many, or -1 if `candidates` is too short."""
     found = 0
@@ -104,7 +104,7 @@ def search_lists(lists, slots, message, n, arrival, scratch):
     return found
 
 
-@kernel
+@lean_kernel
 def _scan(slots, first, stop, scratch, arrival, found):
     """Add the rows of the slots first .. stop-1 that pass, each once; return how many there are now."""
     is_hit, seen, candidates = scratch.is_hit, scratch.seen, scratch.candidates
@@ -125,7 +125,7 @@ def _scan(slots, first, stop, scratch, arrival, found):
     return found
 
 
-@kernel
+@lean_kernel
 def _test(slots, base, n, probe, out_is_hit):
     """Set out_is_hit of n slots from `base` on. All in float32: `least` includes the slack for it."""
     per_value, per_norm = slots.per_value[base : base + n], slots.per_norm[base : base + n]
@@ -142,7 +142,7 @@ def _test(slots, base, n, probe, out_is_hit):
         out_is_hit[k] = (left >= zero) & (left * left >= place[k] * square)
 
 
-@kernel
+@lean_kernel
 def set_probe(embedding, x, y, out_probe):
     """Set the point of a message."""
     px, py, pz = embed(embedding, x, y)
