@@ -35,6 +35,9 @@ from nearcast.topk.rows import TopRows
 from nearcast.topk.score import THETA, Metric
 from nearcast.topk.window import RENUMBERING, Window
 
+ARRIVED, EXPIRED, INSERTS, TOUCHED = range(4)
+"""Positions in the counts of work."""
+
 
 class BufferedTop(TopMethod):
     """Subclasses say which index of rows and which policy they use."""
@@ -49,7 +52,7 @@ class BufferedTop(TopMethod):
         self.messages = MessageIndex(self.embedding)
         self.refiller = Refiller(rows, window, metric, self.messages, self.policy)
         self._touched, self._log = empty_touched(), empty_log()
-        self._counts = {"arrived": 0, "expired": 0, "inserts": 0, "touched": 0}
+        self._counts = np.zeros(4, np.int64)
 
     def make_dissemination(self) -> Dissemination:
         """The index of rows, empty."""
@@ -99,7 +102,7 @@ class BufferedTop(TopMethod):
         n_touched = self._expire(first)
         if arrival is not None:
             self.window.stop += 1
-            self._counts["arrived"] += 1
+            self._counts[ARRIVED] += 1
             used = self._arrive(arrival, used)
             self.messages.append(self.window, arrival, self.weights)
         return self._finish(n_touched, used) if n_touched else used
@@ -109,12 +112,12 @@ class BufferedTop(TopMethod):
         old, window.first = window.first, first
         if old == first:
             return 0
-        self._counts["expired"] += first - old
+        self._counts[EXPIRED] += first - old
         n, n_entries = count_holders(wheel, buffers, rows, old, first)
         if n == 0:
             return 0
         self._touched = with_touched_room(self._touched, len(rows.ks), n, n_entries)
-        self._counts["touched"] += n
+        self._counts[TOUCHED] += n
         return int(expire(wheel, buffers, rows, old, first, self._touched))
 
     def _arrive(self, arrival: int, used: int) -> int:
@@ -122,7 +125,7 @@ class BufferedTop(TopMethod):
         n = len(concerned.rows)
         if n == 0:
             return used
-        self._counts["inserts"] += n
+        self._counts[INSERTS] += n
         self.buffers.make_room(concerned.rows, 1)
         self._log = with_log_room(self._log, used, 2 * n)
         buffers, rows, found = self.buffers.arrays, self.rows.arrays, concerned.rows.copy()
@@ -136,7 +139,7 @@ class BufferedTop(TopMethod):
         return used
 
     def _finish(self, n_touched: int, used: int) -> int:
-        rows, numbers = self.rows.arrays, np.empty(n_touched, np.int32)
+        rows, numbers = self.rows.arrays, self._touched.rows_to_refill
         n = int(rows_to_refill(self.buffers.arrays, rows, self._touched, n_touched, numbers))
         if n:
             self.refiller.refill(numbers[:n], self.buffers, self.weights)
@@ -176,7 +179,8 @@ class BufferedTop(TopMethod):
 
     @property
     def stats(self) -> dict[str, int]:
-        return {**self._counts, **self.dissemination.stats, **self.refiller.stats}
+        counts = dict(zip(("arrived", "expired", "inserts", "touched"), self._counts.tolist(), strict=True))
+        return {**counts, **self.dissemination.stats, **self.refiller.stats}
 
     @property
     def mean_buffer(self) -> float:

@@ -70,7 +70,10 @@ class Buffers:
 
     def make_room(self, rows: np.ndarray, extra: int) -> None:
         """Make sure that each of these rows can take `extra` more entries without the arrays growing."""
-        needed = int(room_needed(self.arrays, rows, extra))
+        self.reserve(int(room_needed(self.arrays, rows, extra)))
+
+    def reserve(self, needed: int) -> None:
+        """Make sure that so many entries fit behind the last one."""
         if self.head[0] + needed <= len(self.arrays.scores):
             return
         if has_many_holes(int(self.head[0]), int(self.head[1])):

@@ -25,6 +25,7 @@ class Touched(NamedTuple):
     starts: np.ndarray  # int64[...]  one more than rows
     scores: np.ndarray  # float64[...]
     arrivals: np.ndarray  # int32[...]
+    rows_to_refill: np.ndarray  # int32[...]  scratch, as long as `rows`
 
 
 class Log(NamedTuple):
@@ -37,7 +38,7 @@ class Log(NamedTuple):
 
 
 def empty_touched() -> Touched:
-    types = (np.uint8, np.int32, np.int64, np.float64, np.int32)
+    types = (np.uint8, np.int32, np.int64, np.float64, np.int32, np.int32)
     return Touched(*(np.zeros(0, dtype) for dtype in types))
 
 
@@ -57,6 +58,7 @@ def with_touched_room(touched: Touched, n_rows: int, n_touched: int, n_entries: 
         grown(touched.starts, n_touched + 1),
         grown(touched.scores, n_entries),
         grown(touched.arrivals, n_entries),
+        grown(touched.rows_to_refill, n_touched),
     )
 
 

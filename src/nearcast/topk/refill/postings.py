@@ -62,10 +62,14 @@ class MessageIndex:
     def nbytes(self) -> int:
         return int(sum(array.nbytes for array in (*self.stretches, *self.postings)))
 
-    def append(self, window: Window, arrival: int, weights: np.ndarray) -> None:
-        """Add the postings of a message. Those before `window.first` have expired."""
-        self.stretches = Stretches(*(grown(column, len(weights), fill=0) for column in self.stretches))
-        done = 0
+    def fit(self, weights: np.ndarray) -> None:
+        """Make room for the terms that have weights."""
+        if len(weights) > len(self.stretches.counts):
+            self.stretches = Stretches(*(grown(column, len(weights), fill=0) for column in self.stretches))
+
+    def append(self, window: Window, arrival: int, weights: np.ndarray, done: int = 0) -> None:
+        """Add the postings of a message, from its term `done` on. Messages before `window.first` have expired."""
+        self.fit(weights)
         while True:
             bounds = np.array([arrival, window.first, done], np.int64)
             done = append_from(window.ring, bounds, weights, self.embedding, self.stretches, self.postings, self.head)
@@ -85,7 +89,7 @@ class MessageIndex:
 
     def rebuild(self, window: Window, stop: int, weights: np.ndarray) -> None:
         """Index the live messages before `stop` anew, without holes."""
-        self.stretches = Stretches(*(grown(column, len(weights), fill=0) for column in self.stretches))
+        self.fit(weights)
         count_postings(window.ring, window.first, stop, self.stretches)
         self.head[:] = allot(self.stretches)
         self.postings = _postings(int(self.head[0]) * 5 // 4 + 1024)

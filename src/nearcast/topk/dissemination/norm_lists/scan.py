@@ -35,7 +35,7 @@ class Scratch(NamedTuple):
     probe: np.ndarray  # float32[6]
     is_hit: np.ndarray  # uint8[STRIDE]
     seen: np.ndarray  # int32[rows]  the last message for which a row was a candidate
-    candidates: np.ndarray  # int32[...]
+    candidates: np.ndarray  # int32[rows]
     counters: np.ndarray  # int64[2]
 
 
@@ -82,7 +82,7 @@ def _set_rests(message, n):
 
 @lean_kernel
 def search_lists(lists, slots, message, n, arrival, scratch):
-    """Collect the rows whose slots pass; return how many, or -1 if `candidates` is too short."""
+    """Collect the rows whose slots pass, each once; return how many."""
     found = 0
     for i in range(n):
         base = message.terms[i] * CLASSES
@@ -96,8 +96,6 @@ def search_lists(lists, slots, message, n, arrival, scratch):
             if lists.tables[number] != NONE:
                 norm = np.sqrt(message.weights[i] ** 2 + rest * rest)
                 stop = lists.ends[lists.tables[number], min(BUCKETS - 1, int(norm * BUCKETS + 0.001))]
-            if found + stop > len(scratch.candidates):
-                return -1
             scratch.probe[REST] = rest
             scratch.counters[SCANNED] += stop
             found = _scan(slots, lists.starts[number], lists.starts[number] + stop, scratch, arrival, found)
