@@ -70,6 +70,8 @@ class BufferedTop(TopMethod):
         if len(self.window):
             self.refiller.refill(numbers, self.buffers, self.weights)
             self.wheel.link(numbers, self.buffers.arrays)
+            if 2 * len(numbers) > len(self.rows):
+                self.buffers.pack()
         self.dissemination.add(numbers, self.weights)
 
     def remove(self, numbers: np.ndarray) -> None:

@@ -101,6 +101,10 @@ class Buffers:
             self.make_room(np.array([row], np.int32), n)
             refilled(self.arrays, self.head, row, scores[first:], arrivals[first:], n)
 
+    def pack(self) -> None:
+        """Give back the room that no buffer uses, but for some that buffers will soon need."""
+        self._pack(int(self.head[1]) // 16 + 64)
+
     def renumber(self, shift: int) -> None:
         """Subtract from all arrival numbers."""
         self.arrays.arrivals[: self.head[0]] -= shift
@@ -113,13 +117,14 @@ def room_needed(buffers, rows, extra):
     for row in rows:
         count = buffers.counts[row] + extra
         if count > buffers.rooms[row]:
-            needed += _next_room(count)
+            needed += next_room(count, buffers.sizes[row, 0])
     return needed
 
 
 @inline_kernel
-def _next_room(count):
-    return count + count // 4 + 4
+def next_room(count, largest):
+    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have."""
+    return max(count, min(count + count // 8 + 4, largest + 1))
 
 
 @lean_kernel
@@ -149,7 +154,7 @@ def _fit(buffers, head, row, count):
         buffers.arrivals[target + k] = buffers.arrivals[start + k]
         if len(buffers.dominators):
             buffers.dominators[target + k] = buffers.dominators[start + k]
-    room = _next_room(count)
+    room = next_room(count, buffers.sizes[row, 0])
     head[0] += room
     head[1] += room - buffers.rooms[row]
     buffers.starts[row] = target
@@ -186,7 +191,8 @@ def shrink(buffers, rows, row):
         return False
     keep = buffers.sizes[row, 1]
     if len(buffers.dominators) == 0 and keep < buffers.sizes[row, 0]:
-        drop_dominated(buffers, row, rows.ks[row])
+        start = buffers.starts[row]
+        buffers.counts[row] = drop_dominated(buffers.scores, buffers.arrivals, start, buffers.counts[row], rows.ks[row])
         if buffers.counts[row] <= (keep + buffers.sizes[row, 0]) // 2:
             return False
     buffers.counts[row] = keep
@@ -208,19 +214,22 @@ def _drop_counted(buffers, row, k):
 
 
 @lean_kernel
-def drop_dominated(buffers, row, k):
-    """Drop the entries to which k kept entries are better and newer."""
-    start, n = buffers.starts[row], 0
-    for i in range(start, start + buffers.counts[row]):
+def drop_dominated(scores, arrivals, start, count, k):
+    """Drop entries to which k kept entries are better and newer; return how many stay.
+
+    The `count` entries from `start` on are sorted, best first.
+    """
+    n = 0
+    for i in range(start, start + count):
         newer = 0
         for j in range(start, start + n):
-            if buffers.arrivals[j] > buffers.arrivals[i]:
+            if arrivals[j] > arrivals[i]:
                 newer += 1
         if newer < k:
-            buffers.scores[start + n] = buffers.scores[i]
-            buffers.arrivals[start + n] = buffers.arrivals[i]
+            scores[start + n] = scores[i]
+            arrivals[start + n] = arrivals[i]
             n += 1
-    buffers.counts[row] = n
+    return n
 
 
 @lean_kernel

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
-from nearcast.topk.buffered.buffers import COMPLETE, Buffers, drop_dominated, refilled, shrink
+from nearcast.topk.buffered.buffers import COMPLETE, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
 from nearcast.topk.refill.kd_order import BLOCK
@@ -84,7 +84,7 @@ class Refiller:
         is_cut = n == depth and depth < len(self.window)
         theta = float(self._search.scores[n - 1]) if is_cut else floor if floor > 0.0 else COMPLETE
         self.rows.arrays.numbers[row, THETA] = theta
-        buffers.make_room(np.array([row], np.int32), n)
+        buffers.reserve(min(n, int(buffers.arrays.sizes[row, 0]) + 1) * 2 + 8)
         search = self._search
         put_found(buffers.arrays, buffers.head, self.rows.arrays, row, search.scores, search.arrivals, n)
 
@@ -182,8 +182,11 @@ def drop_below(search, floor):
 
 @kernel
 def put_found(buffers, head, rows, row, scores, arrivals, n):
-    """Fill a buffer with the n messages found; drop what it need not keep."""
+    """Fill a buffer with those of the n messages found that it keeps. It has room for them."""
+    keep, most = buffers.sizes[row, 1], buffers.sizes[row, 0]
+    if len(buffers.dominators) or keep < most:
+        n = drop_dominated(scores, arrivals, 0, n, rows.ks[row])
+    if n > most:
+        n = keep
+        rows.numbers[row, THETA] = scores[keep - 1]
     refilled(buffers, head, row, scores, arrivals, n)
-    if len(buffers.dominators) == 0 and buffers.sizes[row, 1] < buffers.sizes[row, 0]:
-        drop_dominated(buffers, row, rows.ks[row])
-    shrink(buffers, rows, row)
