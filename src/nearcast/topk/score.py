@@ -65,7 +65,7 @@ def cosine(total, norm):
     return min(1.0, total / norm) if norm > 0.0 else 0.0
 
 
-@inline_kernel
+@lean_kernel
 def combined(numbers, row, metric, total, x, y):
     """The score of a row on a message at (x, y) whose shared terms have these values in total."""
     distance = distance_between(metric, numbers[row, X], numbers[row, Y], x, y)
@@ -74,7 +74,7 @@ def combined(numbers, row, metric, total, x, y):
     return alpha * place + (1.0 - alpha) * cosine(total, numbers[row, NORM])
 
 
-@inline_kernel
+@lean_kernel
 def shared_value(rows, row, values):
     """The sum of the values of the row's terms, or ABSENT if the message has none of them.
 
@@ -89,7 +89,7 @@ def shared_value(rows, row, values):
     return total
 
 
-@inline_kernel
+@lean_kernel
 def score_row(rows, row, metric, values, x, y):
     """The exact score of a row on the message whose values are set, or ABSENT."""
     total = shared_value(rows, row, values)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.topk.buffered.buffers import COMPLETE, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
@@ -147,7 +147,7 @@ def run_search(world, search, blocks, row, n):
     return 0
 
 
-@kernel
+@lean_kernel
 def scan_postings(world, search, row, n, rank, first, stop):
     """Score the live messages of some postings of the row's term of this rank, where their bound allows."""
     postings, numbers, later = world.postings, search.numbers, search.later[rank]
@@ -170,7 +170,7 @@ def scan_postings(world, search, row, n, rank, first, stop):
             least = least_score(search, n, world.embedding.slack)
 
 
-@kernel
+@lean_kernel
 def drop_below(search, floor):
     """Forget what was found below the floor; return how many are left. They are sorted, best first."""
     n = search.counters[FOUND]
@@ -180,7 +180,7 @@ def drop_below(search, floor):
     return n
 
 
-@kernel
+@lean_kernel
 def put_found(buffers, head, rows, row, scores, arrivals, n):
     """Fill a buffer with those of the n messages found that it keeps. It has room for them."""
     keep, most = buffers.sizes[row, 1], buffers.sizes[row, 0]

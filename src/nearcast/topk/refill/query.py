@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.topk.embedding import bent, embed
 from nearcast.topk.refill.kd_order import BLOCK
 from nearcast.topk.score import ABSENT, ALPHA, NORM, X, Y, combined, is_better
@@ -65,7 +65,7 @@ def new_blocks(n: int) -> Blocks:
     return Blocks(np.empty(n), np.empty(n, np.int64), np.empty(n, np.int32))
 
 
-@kernel
+@lean_kernel
 def begin_search(search, rows, row, weights, embedding, floor):
     """Set the search up for a row; only messages that score at least `floor` are wanted."""
     n, first = rows.n_terms[row], rows.offsets[row]
@@ -90,7 +90,7 @@ def begin_search(search, rows, row, weights, embedding, floor):
     search.counters[SEARCHES] += 1
 
 
-@kernel
+@lean_kernel
 def end_search(search, rows, row):
     for i in range(rows.n_terms[row]):
         search.marks[search.terms[i]] = 0
@@ -111,7 +111,7 @@ def reaches(numbers, least, words, square):
     return left >= 0.0 and left * left >= numbers[PLACE] * numbers[PLACE] * bent(square, numbers[BEND])
 
 
-@kernel
+@lean_kernel
 def block_bound(search, postings, block, later):
     """The largest score that a message of a block can have."""
     numbers, square = search.numbers, 0.0
@@ -123,7 +123,7 @@ def block_bound(search, postings, block, later):
     return numbers[PLACE] * place + numbers[WORDS] * words
 
 
-@kernel
+@lean_kernel
 def collect_blocks(search, stretches, postings, n_ranks, out_blocks):
     """Write the blocks of all terms whose bound reaches the floor; return how many, or -1 - how many there are."""
     total = 0
@@ -145,7 +145,7 @@ def collect_blocks(search, stretches, postings, n_ranks, out_blocks):
     return n
 
 
-@kernel
+@lean_kernel
 def push(search, n, score, arrival):
     """Add a message to the best n, if it is among them."""
     scores, arrivals, found = search.scores, search.arrivals, search.counters[FOUND]
@@ -160,7 +160,7 @@ def push(search, n, score, arrival):
         _sift_down(scores, arrivals, n, score, arrival)
 
 
-@kernel
+@lean_kernel
 def _sift_down(scores, arrivals, n, score, arrival):
     """Replace the worst of n by another message."""
     k = 0
@@ -178,7 +178,7 @@ def _sift_down(scores, arrivals, n, score, arrival):
     scores[k], arrivals[k] = score, arrival
 
 
-@kernel
+@lean_kernel
 def sort_found(search):
     """Sort what was found, best first: the worst goes to the end, again and again."""
     scores, arrivals = search.scores, search.arrivals
@@ -188,7 +188,7 @@ def sort_found(search):
         _sift_down(scores, arrivals, last, score, arrival)
 
 
-@kernel
+@lean_kernel
 def score_under(ring, arrival, rows, row, metric, marks, rank):
     """The exact score of a message whose first term, by rank, among the row's terms is this one; else ABSENT."""
     at, mask = arrival & (len(ring.ids) - 1), len(ring.terms) - 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from nearcast.arrays.intmap import ABSENT as UNKNOWN
 from nearcast.arrays.intmap import probe
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.dissemination.ciq.covers import LEVELS, cell_number, column_of
 from nearcast.topk.score import ALPHA, NORM, SLACK, THETA
 
@@ -37,18 +37,18 @@ class Merge(NamedTuple):
     counters: np.ndarray  # int64[2]
 
 
-@kernel
+@lean_kernel
 def limit_of(numbers, row, nearest):
     return numbers[row, THETA] - numbers[row, ALPHA] * nearest - SLACK
 
 
-@kernel
+@lean_kernel
 def set_limits(rows, lists):
     for p in range(len(lists.rows)):
         lists.limits[p] = limit_of(rows.numbers, lists.rows[p], lists.nearest[p])
 
 
-@kernel
+@lean_kernel
 def refit_limits(rows, lists, numbers):
     for row in numbers:
         for k in range(lists.own_starts[row], lists.own_starts[row + 1]):
@@ -56,7 +56,7 @@ def refit_limits(rows, lists, numbers):
             lists.limits[p] = limit_of(rows.numbers, row, lists.nearest[p])
 
 
-@kernel
+@lean_kernel
 def search_path(grid, lists, rows, ring, arrival, merge, out_candidates):
     """Collect the candidates of a message from the cells of every level that contain it; return how many."""
     at, found = arrival & (len(ring.ids) - 1), 0
@@ -69,7 +69,7 @@ def search_path(grid, lists, rows, ring, arrival, merge, out_candidates):
     return found
 
 
-@kernel
+@lean_kernel
 def open_lists(lists, ring, at, cell, merge):
     """Set the merge to the beginnings of the lists of a message's terms in a cell; return how many there are."""
     n, mask = 0, len(ring.terms) - 1
@@ -84,7 +84,7 @@ def open_lists(lists, ring, at, cell, merge):
     return n
 
 
-@kernel
+@lean_kernel
 def merge_lists(lists, rows, n, merge, out_candidates, found):
     """Read the lists in the order of row numbers; add the rows whose cosine reaches their limit."""
     while n > 0:

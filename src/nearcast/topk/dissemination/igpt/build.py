@@ -54,6 +54,7 @@ def make_lists(
     postings = _postings(arrays.numbers[numbers[of_posting]], numbers[of_posting], ranks, terms[order], weights)
     postings = postings._replace(theta_stars=thetas[of_posting], groups=(np.cumsum(is_group) - 1).astype(np.int32))
     set_all_rests(postings, group_starts)
+    set_sums(arrays, numbers, postings, own)
     return postings, directory
 
 
@@ -63,7 +64,7 @@ def _postings(
     n, alphas, norms = len(rows), numbers[:, ALPHA], numbers[:, NORM]
     stars = np.where(alphas > LARGEST_ALPHA, 0.0, alphas / np.maximum(1.0 - alphas, 1e-9))
     shares = np.where(norms > 0.0, weights[terms] / np.where(norms > 0.0, norms, 1.0), 0.0).astype(np.float32)
-    rests = (np.zeros(n), np.zeros(n, np.float32))
+    rests = (np.zeros(n, np.float32), np.zeros(n), np.zeros(n, np.float32))
     columns = (rows.astype(np.int32), ranks.astype(np.uint16), np.zeros(n), stars, shares)
     return Postings(*columns, *rests, np.zeros(n, np.int32))
 
@@ -72,6 +73,16 @@ def _groups(alphas: np.ndarray) -> np.ndarray:
     """The group of each row: tenths of the rows by alpha, and a last group for alphas near 1."""
     cuts = np.quantile(alphas, np.linspace(0, 1, N_GROUPS + 1)[1:-1]) if len(alphas) else []
     return np.where(alphas > LARGEST_ALPHA, N_GROUPS, np.searchsorted(cuts, alphas, side="right"))
+
+
+@kernel
+def set_sums(rows, numbers, postings, own):
+    """Set the sum of weights from each posting's term on."""
+    for row in numbers:
+        total = np.float32(0.0)
+        for k in range(rows.offsets[row] + rows.n_terms[row] - 1, rows.offsets[row] - 1, -1):
+            total += postings.weights[own[k]]
+            postings.sums[own[k]] = total
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, meridian_km, point_box_distance
 from nearcast.geo.space import Space
 from nearcast.topk.rows import RowArrays
@@ -58,7 +58,7 @@ def make_cells(rows: RowArrays, numbers: np.ndarray, space: Space, leaf: int) ->
     return Cells(np.array(boxes, np.float64).reshape(-1, 4), *whole, least), leaves
 
 
-@kernel
+@lean_kernel
 def least_place_of(numbers, row):
     """The least spatial similarity with which a row can reach its theta, if all its words are met."""
     alpha, theta = numbers[row, ALPHA], numbers[row, THETA]
@@ -67,7 +67,7 @@ def least_place_of(numbers, row):
     return (theta - (1.0 - alpha)) / alpha
 
 
-@kernel
+@lean_kernel
 def lower_least_place(cells, leaf, least):
     """Lower the limit of a leaf and of the cells above it to `least`."""
     cell = leaf
@@ -76,12 +76,12 @@ def lower_least_place(cells, leaf, least):
         cell = cells.parents[cell]
 
 
-@kernel
+@lean_kernel
 def distance_to_cell(cells, cell, metric, x, y):
     return point_box_distance(x, y, cells.boxes, cell, metric.planar)
 
 
-@kernel
+@lean_kernel
 def distance_to_border(cells, cell, planar, x, y):
     """The distance from a place in a cell to the border of the cell."""
     xmin, ymin, xmax, ymax = cells.boxes[cell, 0], cells.boxes[cell, 1], cells.boxes[cell, 2], cells.boxes[cell, 3]

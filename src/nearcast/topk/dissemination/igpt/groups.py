@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.intmap import IntMapArrays
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.score import ALPHA, THETA
 
 N_GROUPS = 10
@@ -30,6 +30,7 @@ class Postings(NamedTuple):
     theta_stars: np.ndarray  # float64[n]
     alpha_stars: np.ndarray  # float64[n]
     weights: np.ndarray  # float32[n]  of the term in the row's vector of length 1
+    sums: np.ndarray  # float32[n]  the weights of this term and the row's later ones, added up
     rest_alphas: np.ndarray  # float64[n]  the largest alpha* from here to the end of the group
     rest_weights: np.ndarray  # float32[n]  the largest weight from here to the end of the group
     groups: np.ndarray  # int32[n]
@@ -50,7 +51,7 @@ class Directory(NamedTuple):
         return IntMapArrays(self.list_keys, self.list_values)
 
 
-@kernel
+@lean_kernel
 def theta_star(numbers, row):
     alpha, theta = numbers[row, ALPHA], numbers[row, THETA]
     if alpha > LARGEST_ALPHA or theta < 0.0:
@@ -58,7 +59,7 @@ def theta_star(numbers, row):
     return theta / (1.0 - alpha)
 
 
-@kernel
+@lean_kernel
 def set_rests(postings, start, stop):
     """Set the largest values of the rest for all postings of a group."""
     alpha, weight = 0.0, np.float32(0.0)
@@ -68,23 +69,26 @@ def set_rests(postings, start, stop):
         postings.rest_weights[p] = weight
 
 
-@kernel
+@lean_kernel
 def set_all_rests(postings, group_starts):
     for group in range(len(group_starts) - 1):
         set_rests(postings, group_starts[group], group_starts[group + 1])
 
 
-@kernel
+@lean_kernel
 def _swap(postings, directory, offsets, first, second):
     for column in (postings.theta_stars, postings.alpha_stars):
         value = column[first]
         column[first] = column[second]
         column[second] = value
-    weight, row, rank = postings.weights[first], postings.rows[first], postings.ranks[first]
+    weight, total = postings.weights[first], postings.sums[first]
+    row, rank = postings.rows[first], postings.ranks[first]
     postings.weights[first] = postings.weights[second]
+    postings.sums[first] = postings.sums[second]
     postings.rows[first] = postings.rows[second]
     postings.ranks[first] = postings.ranks[second]
     postings.weights[second] = weight
+    postings.sums[second] = total
     postings.rows[second] = row
     postings.ranks[second] = rank
     for p in (first, second):
@@ -92,7 +96,7 @@ def _swap(postings, directory, offsets, first, second):
             directory.own[offsets[postings.rows[p]] + postings.ranks[p]] = p
 
 
-@kernel
+@lean_kernel
 def move_posting(postings, directory, offsets, p, key):
     """Give a posting another theta*, and move it to its place in the group."""
     group = postings.groups[p]
