@@ -38,8 +38,7 @@ class BruteTop(TopMethod):
         self._n_scored = 0
 
     def insert(self, numbers: np.ndarray) -> None:
-        for row in numbers.tolist():
-            self._best[row] = self._scored(row)
+        self._best |= dict(zip(numbers.tolist(), self._lists(numbers), strict=True))
 
     def remove(self, numbers: np.ndarray) -> None:
         for row in numbers.tolist():
@@ -60,21 +59,26 @@ class BruteTop(TopMethod):
         return self._step(time)
 
     def _step(self, time: int) -> Changes:
-        parts = []
-        for row in sorted(self._best, key=lambda number: self.rows.arrays.ids[number]):
-            before, self._best[row] = self._best[row], self._scored(row)
-            parts.append(difference(int(self.rows.arrays.ids[row]), before, self._best[row], self.window, time))
+        arrays, parts = self.rows.arrays, list[Changes]()
+        numbers = np.array(sorted(self._best, key=lambda number: arrays.ids[number]), np.int32)
+        for row, after in zip(numbers.tolist(), self._lists(numbers), strict=True):
+            before = self._best[row]
+            if not (np.array_equal(before.arrivals, after.arrivals) and np.array_equal(before.scores, after.scores)):
+                self._best[row] = after
+                parts.append(difference(int(arrays.ids[row]), before, after, self.window, time))
         return joined_changes(parts)
 
-    def _scored(self, row: int) -> Results:
-        window = self.window
-        scores, marks = np.empty(len(window)), np.zeros(len(self.weights), np.uint8)
-        _score_window(window.ring, window.first, self.rows.arrays, row, self.metric, marks, scores)
-        self._n_scored += len(scores)
-        arrivals = window.first + np.flatnonzero(scores >= 0.0)
-        scores = scores[scores >= 0.0]
-        order = np.lexsort((-arrivals, -scores))[: self.rows.arrays.ks[row]]
-        return Results(arrivals[order], scores[order])
+    def _lists(self, numbers: np.ndarray) -> list[Results]:
+        """The best messages of rows, from the scores of all messages of the window."""
+        window, arrays = self.window, self.rows.arrays
+        scores, marks = np.empty((len(numbers), len(window))), np.zeros(len(self.weights), np.uint8)
+        _score_all(window.ring, window.first, arrays, numbers, self.metric, marks, scores)
+        self._n_scored += scores.size
+        # A stable sort of the negated scores, newest first, leaves equal scores with the newest in front.
+        order = len(window) - 1 - np.argsort(-scores[:, ::-1], axis=1, kind="stable")
+        n_shared = np.count_nonzero(scores >= 0.0, axis=1)
+        best = [at[: min(k, n)] for at, k, n in zip(order, arrays.ks[numbers], n_shared, strict=True)]
+        return [Results(window.first + at, scores[i, at]) for i, at in enumerate(best)]
 
     def renumber(self) -> None:
         self._best = {row: best._replace(arrivals=best.arrivals - RENUMBERING) for row, best in self._best.items()}
@@ -98,8 +102,9 @@ class BruteTop(TopMethod):
 
 
 @kernel
-def _score_window(ring, first, rows, row, metric, marks, out_scores):
-    mark_row(rows, row, 1, marks)
-    for i in range(len(out_scores)):
-        out_scores[i] = score_message(ring, first + i, rows, row, metric, marks)
-    mark_row(rows, row, 0, marks)
+def _score_all(ring, first, rows, numbers, metric, marks, out_scores):
+    for i in range(len(numbers)):
+        mark_row(rows, numbers[i], 1, marks)
+        for j in range(out_scores.shape[1]):
+            out_scores[i, j] = score_message(ring, first + j, rows, numbers[i], metric, marks)
+        mark_row(rows, numbers[i], 0, marks)
