@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nearcast.errors import NearcastError as NearcastError
     from nearcast.text.analyser import Analyser as Analyser
     from nearcast.text.vocabulary import Vocabulary as Vocabulary
+    from nearcast.topk.topk import TopK as TopK
+    from nearcast.topk.topk import open_topk as open_topk
 
 __version__ = "0.1.0"
 
@@ -34,10 +36,12 @@ _MODULES = {
     "InvalidInput": "nearcast.errors",
     "Match": "nearcast.engine.engine",
     "NearcastError": "nearcast.errors",
+    "TopK": "nearcast.topk.topk",
     "Vocabulary": "nearcast.text.vocabulary",
     "build_index": "nearcast.engine.index",
     "methods": "nearcast.engine.catalogue",
     "open_index": "nearcast.engine.index",
+    "open_topk": "nearcast.topk.topk",
 }
 
 __all__ = sorted(_MODULES)

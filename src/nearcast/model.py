@@ -39,6 +39,8 @@ class Parameter(NamedTuple):
     """None: the parameter is required."""
     selective: tuple[float, float] = (0.0, 1.0)
     """Values for which an index can prune. The check of a method's effort draws from this range."""
+    is_whole: bool = False
+    """Only whole numbers are valid."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Kind:
     """Matches carry a score."""
     is_plain: bool = False
     """A subscription is one row: plain tokens and one box, without OR, NOT or an exact shape."""
+    is_point: bool = False
+    """A subscription has a point, at least one token and no expiry."""
     default_method: str = "brute"
     """Serves the kind where the method is `auto` and the kind has no `auto` of its own."""
 
@@ -74,8 +78,19 @@ RANK = Kind(
 KINDS: dict[str, Kind] = {MATCH.name: MATCH, RANK.name: RANK}
 """Every kind, by name. `register_kind` adds to it."""
 
-PLANNED_KINDS = ("top",)
-"""Names that are reserved: tables may name them, nothing serves them yet."""
+TOP = Kind(
+    "top",
+    (
+        Parameter("k", "the number of messages to keep", low=1.0, high=2.0**31 - 1, default=10.0, is_whole=True),
+        Parameter("alpha", "the weight of the place", default=0.5),
+    ),
+    is_scored=True,
+    is_plain=True,
+    is_point=True,
+)
+
+WINDOW_KINDS: dict[str, Kind] = {TOP.name: TOP}
+"""Kinds whose results depend on a window of messages. `nc.TopK` serves them; an index does not."""
 
 
 def register_kind(kind: Kind) -> None:

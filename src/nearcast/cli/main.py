@@ -21,6 +21,7 @@ from nearcast.cli.match import match
 from nearcast.cli.methods import methods
 from nearcast.cli.pipeline import commands as pipeline
 from nearcast.cli.pipeline.stream import stream
+from nearcast.cli.top.command import top
 from nearcast.cli.warmup import warmup
 from nearcast.errors import NearcastError
 
@@ -58,7 +59,7 @@ def _group(commands: Sequence[Callable[..., None]], **options: Any) -> typer.Typ
 
 
 app = _group(
-    (match, methods, generate),
+    (match, top, methods, generate),
     cls=Commands,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -22,8 +22,10 @@ from nearcast.matching.method import find_method, kinds_of
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
+from nearcast.topk.warm_up import warm_top
 
 COMMON = "text and places"
+TOP = "best k in a window"
 FEW = 150
 """Rows with which nearly all kernels are called; also interpreted, a method takes at most 1 s."""
 MANY = 1500
@@ -33,9 +35,10 @@ UNIT = (0.0, 0.0, 1.0, 1.0)
 
 
 def parts_of(names: Sequence[str] | None = None) -> list[str]:
-    """The names for `warm_part`: the common part, then the methods named, or all."""
+    """The names for `warm_part`: the common part, then the methods named, or all methods of all kinds."""
     known = [info.name for info in methods()]
-    return [COMMON, *(find_method("match", name).name for name in (names or known))]
+    parts = [COMMON, *(find_method("match", name).name for name in (names or known))]
+    return parts if names else [*parts, TOP]
 
 
 def warm_part(part: str, n_rows: int) -> None:
@@ -44,6 +47,9 @@ def warm_part(part: str, n_rows: int) -> None:
         _warm_text()
         _warm_tables()
         _warm_engine()
+        return
+    if part == TOP:
+        warm_top(n_rows)
         return
     _warm_method(part, None, n_rows)
     _warm_method(part, UNIT, n_rows)

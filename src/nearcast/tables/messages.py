@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
-from nearcast.model import MessageBatch
+from nearcast.model import MATCH, MessageBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.places import boxes_of
@@ -28,6 +29,11 @@ class Dialect(NamedTuple):
     on_bad: OnBad = "raise"
     kinds: tuple[str, ...] | None = None
     """The accepted kinds of subscriptions; rows of other kinds are bad. None accepts every kind."""
+    default_kind: str = MATCH.name
+    """The kind of subscriptions that name none."""
+
+
+MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
 
 
 class MessageColumns(NamedTuple):
@@ -58,14 +64,18 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tupl
     return MessageBatch(ids, terms, starts, boxes, times), read.rejects
 
 
-def read_message_columns(table: pa.Table, dialect: Dialect, reads_expires: bool = False) -> MessageColumns:
-    """Read a messages table without a vocabulary."""
+def read_message_columns(
+    table: pa.Table, dialect: Dialect, reads_expires: bool = False, check: MessageCheck | None = None
+) -> MessageColumns:
+    """Read a messages table without a vocabulary. `check` may add faults, from the boxes and the times of all rows."""
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = ids_of(table, faults, "messages")
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
     expires = times_of(table, "expires", faults) if reads_expires else None
+    if check is not None:
+        check(boxes, times, faults)
     return MessageColumns(ids, boxes, times, tokens, expires, faults, faults.raise_or_reject(table))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import RegionColumns
 from nearcast.geo.space import Space
-from nearcast.model import Kind, Parameter
+from nearcast.model import NEVER, Kind, Parameter
 from nearcast.tables.columns import column, floats_of, strings_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.subscription_rows import ABSENT
@@ -28,6 +29,9 @@ def read_parameters(table: pa.Table, kind: Kind, is_own: np.ndarray, faults: Fau
         for row in np.flatnonzero(is_own & is_out & ~faults.is_bad):
             reason = f"{values[row]} is not within {parameter.low:g} to {parameter.high:g}"
             faults.add(int(row), parameter.name, reason)
+        if parameter.is_whole:
+            for row in np.flatnonzero(is_own & (values != np.floor(values)) & ~faults.is_bad):
+                faults.add(int(row), parameter.name, f"{values[row]} is not a whole number")
     return {name: values for name, (values, _) in read.items()}
 
 
@@ -68,3 +72,16 @@ def refuse_shapes(table: pa.Table, kind: Kind, rows: np.ndarray, space: Space, f
         region = parse_region(texts[row].as_py(), space)
         accepted = "a point, a box, or a region that is one box"
         faults.add(row, "region", f"kind '{kind.name}' takes {accepted}, not {region.describe()}")
+
+
+def require_points(
+    boxes: np.ndarray, expires: np.ndarray, tokens: pa.Array, kind: Kind, is_own: np.ndarray, faults: Faults
+) -> None:
+    """Add a fault for each row of a point kind that has a box, has an expiry or has no token."""
+    is_box = (boxes[:, 0] != boxes[:, 2]) | (boxes[:, 1] != boxes[:, 3])
+    reason = f"kind '{kind.name}' takes a point, not a box; give columns x and y (or lon and lat)"
+    faults.add_where(is_own & is_box, "xmin", reason)
+    reason = f"a subscription of kind '{kind.name}' does not expire by itself; unsubscribe it"
+    faults.add_where(is_own & (expires != NEVER), "expires", reason)
+    n_tokens = pc.fill_null(pc.list_value_length(tokens), 0).to_numpy(zero_copy_only=False)
+    faults.add_where(is_own & (n_tokens == 0), "tokens", f"no tokens; kind '{kind.name}' needs at least one")

@@ -14,11 +14,17 @@ from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.geo.region import NO_REGIONS, RegionColumns
 from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import Space
-from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, PLANNED_KINDS, Kind, RowBatch
+from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS, Kind, RowBatch
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import Dialect
-from nearcast.tables.parameters import read_parameters, refuse_expressions, refuse_shapes, replace_regions
+from nearcast.tables.parameters import (
+    read_parameters,
+    refuse_expressions,
+    refuse_shapes,
+    replace_regions,
+    require_points,
+)
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscription_rows import ABSENT, Columns, expanded_rows, plain_rows
@@ -47,18 +53,19 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     ids = ids_of(table, faults, "subscriptions")
     require_one(table, ("tokens", "expression"), "subscriptions")
     kinds = _kinds(table, dialect, faults)
-    is_of = {name: kinds == name for name in KINDS if (kinds == name).any()}
-    params = {name: read_parameters(table, KINDS[name], is_own, faults) for name, is_own in is_of.items()}
-    plain = {name: is_own for name, is_own in is_of.items() if KINDS[name].is_plain}
+    known = KINDS | WINDOW_KINDS
+    is_of = {name: kinds == name for name in known if (kinds == name).any()}
+    params = {name: read_parameters(table, known[name], is_own, faults) for name, is_own in is_of.items()}
+    plain = {name: is_own for name, is_own in is_of.items() if known[name].is_plain}
     for name, is_own in plain.items():
-        refuse_expressions(table, KINDS[name], is_own, faults)
+        refuse_expressions(table, known[name], is_own, faults)
     regions, region_of_row = _read_regions(table, dialect.space, faults)
     has_region_column = strings_of(table, "region") is not None
     boxes = boxes_of(table, dialect.space, faults, region_of_row != ABSENT if has_region_column else None)
     for name, is_own in plain.items():
         own = np.flatnonzero(is_own & (region_of_row != ABSENT))
         shaped = replace_regions(boxes, regions, region_of_row, own)
-        refuse_shapes(table, KINDS[name], shaped, dialect.space, faults)
+        refuse_shapes(table, known[name], shaped, dialect.space, faults)
     tokens = tokens_of(table, faults)
     if tokens is None:
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
@@ -66,6 +73,9 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     read = Columns(
         ids, boxes, expires, tokens, *_read_expressions(table, tokens, dialect, faults), regions, region_of_row
     )
+    for name, is_own in plain.items():
+        if known[name].is_point:
+            require_points(boxes, expires, tokens, known[name], is_own, faults)
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
@@ -79,9 +89,9 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:
     values = strings_of(table, "kind")
     if values is None:
-        return np.full(table.num_rows, MATCH.name, object)
-    kinds: np.ndarray = values.fill_null(MATCH.name).to_numpy(zero_copy_only=False).astype(object)
-    known = (*KINDS, *PLANNED_KINDS)
+        return np.full(table.num_rows, dialect.default_kind, object)
+    kinds: np.ndarray = values.fill_null(dialect.default_kind).to_numpy(zero_copy_only=False).astype(object)
+    known = (*KINDS, *WINDOW_KINDS)
     accepted = known if dialect.kinds is None else dialect.kinds
     for row in np.flatnonzero(~np.isin(kinds.astype(str), known)):
         faults.add(int(row), "kind", f"no kind '{kinds[row]}'; it is one of {', '.join(known)}")

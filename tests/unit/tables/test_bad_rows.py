@@ -120,7 +120,7 @@ def test_rejected_rows_leave_no_word_in_the_vocabulary() -> None:
 @pytest.mark.parametrize(("kind", "method"), [("rank", "pyramid"), ("top", "auto")])
 def test_a_kind_that_the_method_does_not_serve_is_refused(kind: str, method: str) -> None:
     with pytest.raises(UnsupportedKind, match=f"does not serve subscriptions of kind '{kind}'"):
-        build_index([subscription(kind=kind, threshold=0.5)], method)
+        build_index([subscription(kind=kind, threshold=0.5, tokens=["a"], xmax=1.0, ymax=2.0)], method)
 
 
 @pytest.mark.parametrize(

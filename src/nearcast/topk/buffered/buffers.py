@@ -1,0 +1,281 @@
+"""The buffer of each row: its best messages, best first, and runners-up that may replace them.
+
+A row has a cut, a place in the order (score, arrival). Its buffer has every live message of the window from the cut on,
+except messages that cannot matter: a message is dominated when k newer messages are better, since all of those expire
+later. While a buffer has k entries, its first k are the best k of the window. The column `theta` of a row is the score
+of its cut, so a new message belongs into the buffer if its score is at least theta. A row whose theta is COMPLETE has
+no cut: its buffer needs no refill, however few entries it has.
+
+A policy says when a buffer is full. Then dominated entries go first; if too few were, the cut rises and the buffer
+keeps its best entries. So a buffer has a size limit under any stream.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import inline_kernel, lean_kernel
+from nearcast.structures.arena import has_many_holes
+from nearcast.topk.score import THETA
+
+COMPLETE = -1.0
+"""The theta of a row whose buffer has every message of the window that shares a term with it, but dominated ones."""
+
+NO_LIMIT = 1 << 30
+
+
+class BufferArrays(NamedTuple):
+    """Entries of all rows, each row's in one stretch. A row is a row of `TopRows`."""
+
+    scores: np.ndarray  # float64[...]
+    arrivals: np.ndarray  # int32[...]
+    dominators: np.ndarray  # int32[...]  newer and better messages so far; empty if they are counted only when needed
+    starts: np.ndarray  # int64[n]  where a row's entries start
+    rooms: np.ndarray  # int32[n]  entries that fit
+    counts: np.ndarray  # int32[n]
+    sizes: np.ndarray  # int32[n,2]  a full buffer has more than [0] entries; it then keeps [1]
+
+
+class Buffers:
+    """The buffers of all rows."""
+
+    def __init__(self, counts_dominators: bool) -> None:
+        self.counts_dominators = counts_dominators
+        entries = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32))
+        columns = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+        self.arrays = BufferArrays(*entries, *columns, np.empty((0, 2), np.int32))
+        self.head = np.zeros(2, np.int64)  # the end of the entries; entries in rooms that are in use
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(array.nbytes for array in self.arrays))
+
+    def add_rows(self, rows: np.ndarray, high: int, sizes: np.ndarray) -> None:
+        """Empty buffers for new rows; `high` is the number of row numbers, `sizes` int32[n,2] as in BufferArrays."""
+        arrays = self.arrays
+        self.arrays = arrays._replace(
+            **{name: grown(getattr(arrays, name), high, fill=0) for name in ("starts", "rooms", "counts", "sizes")}
+        )
+        self.arrays.counts[rows] = 0
+        self.arrays.rooms[rows] = 0
+        self.arrays.sizes[rows] = sizes
+
+    def remove_rows(self, rows: np.ndarray) -> None:
+        self.head[1] -= int(self.arrays.rooms[rows].sum())
+        self.arrays.counts[rows] = 0
+        self.arrays.rooms[rows] = 0
+
+    def make_room(self, rows: np.ndarray, extra: int) -> None:
+        """Make sure that each of these rows can take `extra` more entries without the arrays growing."""
+        self.reserve(int(room_needed(self.arrays, rows, extra)))
+
+    def reserve(self, needed: int) -> None:
+        """Make sure that so many entries fit behind the last one."""
+        if self.head[0] + needed <= len(self.arrays.scores):
+            return
+        if has_many_holes(int(self.head[0]), int(self.head[1])):
+            self._pack(needed)
+        end = int(self.head[0]) + needed
+        arrays = self.arrays
+        dominators = grown(arrays.dominators, end) if self.counts_dominators else arrays.dominators
+        self.arrays = arrays._replace(
+            scores=grown(arrays.scores, end), arrivals=grown(arrays.arrivals, end), dominators=dominators
+        )
+
+    def _pack(self, needed: int) -> None:
+        """Copy the entries into arrays without holes."""
+        old = self.arrays
+        end = int(self.head[1]) + needed
+        dominators = np.empty(end if self.counts_dominators else 0, np.int32)
+        entries = old._replace(scores=np.empty(end), arrivals=np.empty(end, np.int32), dominators=dominators)
+        self.head[0] = self.head[1] = copy_entries(old, entries)
+        self.arrays = entries
+
+    def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
+        """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
+        for row in rows.tolist():
+            first, n = int(starts[row]), int(starts[row + 1] - starts[row])
+            self.make_room(np.array([row], np.int32), n)
+            refilled(self.arrays, self.head, row, scores[first:], arrivals[first:], n)
+
+    def pack(self) -> None:
+        """Give back the room that no buffer uses, but for some that buffers will soon need."""
+        self._pack(int(self.head[1]) // 16 + 64)
+
+    def renumber(self, shift: int) -> None:
+        """Subtract from all arrival numbers."""
+        self.arrays.arrivals[: self.head[0]] -= shift
+
+
+@lean_kernel
+def room_needed(buffers, rows, extra):
+    """Entries to allot so that each of these rows can take `extra` more."""
+    needed = 0
+    for row in rows:
+        count = buffers.counts[row] + extra
+        if count > buffers.rooms[row]:
+            needed += next_room(count, buffers.sizes[row, 0])
+    return needed
+
+
+@inline_kernel
+def next_room(count, largest):
+    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have."""
+    return max(count, min(count + count // 8 + 4, largest + 1))
+
+
+@lean_kernel
+def copy_entries(old, buffers):
+    """Copy the stretches of all rows, one after another; return the end. Only `starts` of `old` are changed."""
+    end = 0
+    for row in range(len(old.starts)):
+        start = old.starts[row]
+        for k in range(old.counts[row]):
+            buffers.scores[end + k] = old.scores[start + k]
+            buffers.arrivals[end + k] = old.arrivals[start + k]
+            if len(old.dominators):
+                buffers.dominators[end + k] = old.dominators[start + k]
+        buffers.starts[row] = end
+        end += old.rooms[row]
+    return end
+
+
+@lean_kernel
+def _fit(buffers, head, row, count):
+    """Move the row's entries to a larger stretch unless `count` entries fit. `Buffers.make_room` was called."""
+    if count <= buffers.rooms[row]:
+        return
+    start, target = buffers.starts[row], head[0]
+    for k in range(buffers.counts[row]):
+        buffers.scores[target + k] = buffers.scores[start + k]
+        buffers.arrivals[target + k] = buffers.arrivals[start + k]
+        if len(buffers.dominators):
+            buffers.dominators[target + k] = buffers.dominators[start + k]
+    room = next_room(count, buffers.sizes[row, 0])
+    head[0] += room
+    head[1] += room - buffers.rooms[row]
+    buffers.starts[row] = target
+    buffers.rooms[row] = room
+
+
+@lean_kernel
+def insert_entry(buffers, head, row, score, arrival):
+    """Put the newest message into a buffer; return its position. It is better than all entries of an equal score."""
+    count = buffers.counts[row]
+    _fit(buffers, head, row, count + 1)
+    start = buffers.starts[row]
+    k = start + count
+    while k > start and buffers.scores[k - 1] <= score:
+        buffers.scores[k] = buffers.scores[k - 1]
+        buffers.arrivals[k] = buffers.arrivals[k - 1]
+        if len(buffers.dominators):
+            buffers.dominators[k] = buffers.dominators[k - 1] + 1
+        k -= 1
+    buffers.scores[k] = score
+    buffers.arrivals[k] = arrival
+    if len(buffers.dominators):
+        buffers.dominators[k] = 0
+    buffers.counts[row] = count + 1
+    return k - start
+
+
+@lean_kernel
+def shrink(buffers, rows, row):
+    """Drop what a buffer need not keep; return whether its theta rose."""
+    if len(buffers.dominators):
+        _drop_counted(buffers, row, rows.ks[row])
+    if buffers.counts[row] <= buffers.sizes[row, 0]:
+        return False
+    keep = buffers.sizes[row, 1]
+    if len(buffers.dominators) == 0 and keep < buffers.sizes[row, 0]:
+        start = buffers.starts[row]
+        buffers.counts[row] = drop_dominated(buffers.scores, buffers.arrivals, start, buffers.counts[row], rows.ks[row])
+        if buffers.counts[row] <= (keep + buffers.sizes[row, 0]) // 2:
+            return False
+    buffers.counts[row] = keep
+    rows.numbers[row, THETA] = buffers.scores[buffers.starts[row] + keep - 1]
+    return True
+
+
+@lean_kernel
+def _drop_counted(buffers, row, k):
+    """Drop the entries with k dominators or more."""
+    start, n = buffers.starts[row], 0
+    for i in range(start, start + buffers.counts[row]):
+        if buffers.dominators[i] < k:
+            buffers.scores[start + n] = buffers.scores[i]
+            buffers.arrivals[start + n] = buffers.arrivals[i]
+            buffers.dominators[start + n] = buffers.dominators[i]
+            n += 1
+    buffers.counts[row] = n
+
+
+@lean_kernel
+def drop_dominated(scores, arrivals, start, count, k):
+    """Drop entries to which k kept entries are better and newer; return how many stay.
+
+    The `count` entries from `start` on are sorted, best first.
+    """
+    n = 0
+    for i in range(start, start + count):
+        newer = 0
+        for j in range(start, start + n):
+            if arrivals[j] > arrivals[i]:
+                newer += 1
+        if newer < k:
+            scores[start + n] = scores[i]
+            arrivals[start + n] = arrivals[i]
+            n += 1
+    return n
+
+
+@lean_kernel
+def count_dominators(buffers, row):
+    """Set the dominators of all entries of a row, after a refill."""
+    start = buffers.starts[row]
+    for i in range(start, start + buffers.counts[row]):
+        newer = 0
+        for j in range(start, i):
+            if buffers.arrivals[j] > buffers.arrivals[i]:
+                newer += 1
+        buffers.dominators[i] = newer
+
+
+@lean_kernel
+def drop_expired(buffers, row, first):
+    """Drop the entries that arrived before `first`."""
+    start, n = buffers.starts[row], 0
+    for i in range(start, start + buffers.counts[row]):
+        if buffers.arrivals[i] >= first:
+            buffers.scores[start + n] = buffers.scores[i]
+            buffers.arrivals[start + n] = buffers.arrivals[i]
+            if len(buffers.dominators):
+                buffers.dominators[start + n] = buffers.dominators[i]
+            n += 1
+    buffers.counts[row] = n
+
+
+@lean_kernel
+def refilled(buffers, head, row, scores, arrivals, n):
+    """Replace the entries of a row by the first n of these, which are sorted, best first."""
+    _fit(buffers, head, row, n)
+    start = buffers.starts[row]
+    for k in range(n):
+        buffers.scores[start + k] = scores[k]
+        buffers.arrivals[start + k] = arrivals[k]
+    buffers.counts[row] = n
+    if len(buffers.dominators):
+        count_dominators(buffers, row)
+
+
+@lean_kernel
+def oldest_entry(buffers, row):
+    """The smallest arrival number in a buffer that has entries."""
+    start = buffers.starts[row]
+    oldest = buffers.arrivals[start]
+    for k in range(start + 1, start + buffers.counts[row]):
+        oldest = min(oldest, buffers.arrivals[k])
+    return oldest

@@ -1,0 +1,196 @@
+"""Many steps in one kernel call, for norm-lists: a call costs some 20 µs for its arrays, as much as a step.
+
+The kernel returns to Python when an array must grow or rows must be refilled; Python completes the step and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.jit import kernel, lean_kernel
+from nearcast.topk.buffered.buffered_method import ARRIVED, EXPIRED, INSERTS, TOUCHED
+from nearcast.topk.buffered.buffers import BufferArrays, insert_entry, room_needed, shrink
+from nearcast.topk.buffered.steps import Log, Touched, count_holders, expire, finish, rows_to_refill, write_change
+from nearcast.topk.buffered.wheel import UNLINKED, WheelArrays, link
+from nearcast.topk.dissemination.norm_lists.filing import refile_row
+from nearcast.topk.dissemination.norm_lists.lists import Lists, Slots
+from nearcast.topk.dissemination.norm_lists.scan import (
+    SCORED,
+    MessageTerms,
+    Scratch,
+    read_message,
+    search_lists,
+    set_probe,
+)
+from nearcast.topk.dissemination.verify import keep_concerned
+from nearcast.topk.embedding import Embedding
+from nearcast.topk.refill.postings import Postings, Stretches, append_from
+from nearcast.topk.rows import RowArrays
+from nearcast.topk.score import Metric, clear_values, set_values
+from nearcast.topk.window import Ring
+
+DONE, GROW, APPEND, FINISH = range(4)
+"""Why the kernel returns: all steps are done; an array must grow before the step; the message's postings lack room;
+rows must be refilled, or the log must grow, before the step is finished.
+"""
+
+(FIRST, ARRIVAL, STOP, USED, N_MESSAGES, PERIOD, N_TOUCHED, N_POSTED) = range(8)
+"""Positions in `clock`: the first live message, the next one, the end of the batch, changes in the log, the size of the
+window, and where a step was interrupted.
+"""
+
+ROOM_BUFFERS, ROOM_LOG, ROOM_TOUCHED, ROOM_ENTRIES = range(4)
+"""Positions in `needs`: what GROW asks room for."""
+
+
+class Core(NamedTuple):
+    """All that a step reads and writes."""
+
+    ring: Ring
+    rows: RowArrays
+    buffers: BufferArrays
+    buffer_head: np.ndarray
+    wheel: WheelArrays
+    touched: Touched
+    log: Log
+    lists: Lists
+    slots: Slots
+    message: MessageTerms
+    scratch: Scratch
+    row_terms: np.ndarray  # int32[longest row]
+    values: np.ndarray  # float64[n_terms]
+    scores: np.ndarray  # float64[rows]
+    stretches: Stretches
+    postings: Postings
+    postings_head: np.ndarray
+    weights: np.ndarray
+    embedding: Embedding
+    metric: Metric
+    to_refill: np.ndarray  # int32[rows]
+    bounds: np.ndarray  # int64[3]  scratch of `append_from`
+    counts: np.ndarray  # int64[4]
+
+
+@kernel
+def run_steps(core, clock, ends, needs):
+    """Let the messages from clock[ARRIVAL] to clock[STOP] arrive; return why it stopped.
+
+    `ends` (by message, from the end of the batch backwards: ends[len - (STOP - arrival)]) get the end of each step.
+    """
+    while clock[ARRIVAL] < clock[STOP]:
+        arrival = clock[ARRIVAL]
+        first = first_live(core.ring, clock)
+        n = find_rows(core, arrival)
+        if not _has_room(core, clock, first, n, needs):
+            for i in range(n):
+                core.scratch.seen[core.scratch.candidates[i]] = UNLINKED
+            return GROW
+        expire_step(core, clock, first)
+        arrive_step(core, clock, n)
+        clock[ARRIVAL] += 1
+        core.bounds[0], core.bounds[1], core.bounds[2] = arrival, first, 0
+        clock[N_POSTED] = append_postings(core)
+        if clock[N_POSTED] >= 0:
+            return APPEND
+        if clock[N_TOUCHED] > 0 and not finish_step(core, clock):
+            return FINISH
+        ends[len(ends) - (clock[STOP] - arrival)] = clock[USED]
+    return DONE
+
+
+@kernel
+def append_postings(core):
+    return append_from(
+        core.ring, core.bounds, core.weights, core.embedding, core.stretches, core.postings, core.postings_head
+    )
+
+
+@lean_kernel
+def first_live(ring, clock):
+    """The first message that is live when the next one arrives."""
+    first, arrival = clock[FIRST], clock[ARRIVAL]
+    if clock[N_MESSAGES] > 0:
+        return max(first, arrival + 1 - clock[N_MESSAGES])
+    mask = len(ring.times) - 1
+    limit = ring.times[arrival & mask] - clock[PERIOD]
+    while first < arrival and ring.times[first & mask] <= limit:
+        first += 1
+    return first
+
+
+@lean_kernel
+def find_rows(core, arrival):
+    """Leave the rows that a message concerns in scratch.candidates, and their scores; return how many."""
+    ring, scratch = core.ring, core.scratch
+    at = arrival & (len(ring.ids) - 1)
+    n_terms = read_message(ring, arrival, core.weights, core.message)
+    set_probe(core.embedding, ring.places[at, 0], ring.places[at, 1], scratch.probe)
+    n = search_lists(core.lists, core.slots, core.message, n_terms, arrival, scratch)
+    scratch.counters[SCORED] += n
+    set_values(ring, arrival, core.values)
+    n = keep_concerned(core.rows, core.metric, core.values, ring.places[at], scratch.candidates, n, core.scores)
+    clear_values(ring, arrival, core.values)
+    return n
+
+
+@lean_kernel
+def _has_room(core, clock, first, n, needs):
+    """Whether all arrays have room for a step; if not, `needs` says for what."""
+    n_touched, n_entries = count_holders(core.wheel, core.buffers, core.rows, clock[FIRST], first)
+    needs[ROOM_BUFFERS] = room_needed(core.buffers, core.scratch.candidates[:n], 1)
+    needs[ROOM_LOG] = 2 * n
+    needs[ROOM_TOUCHED], needs[ROOM_ENTRIES] = n_touched, n_entries
+    has_entries = core.buffer_head[0] + needs[ROOM_BUFFERS] <= len(core.buffers.scores)
+    has_log = clock[USED] + 2 * n <= len(core.log.rows)
+    return has_entries and has_log and n_touched < len(core.touched.starts) and n_entries <= len(core.touched.scores)
+
+
+@lean_kernel
+def expire_step(core, clock, first):
+    clock[N_TOUCHED] = expire(core.wheel, core.buffers, core.rows, clock[FIRST], first, core.touched)
+    core.counts[EXPIRED] += first - clock[FIRST]
+    core.counts[TOUCHED] += clock[N_TOUCHED]
+    clock[FIRST] = first
+
+
+@lean_kernel
+def arrive_step(core, clock, n):
+    """Put the message into the buffers of the first n candidates."""
+    rows, buffers, used, arrival = core.rows, core.buffers, clock[USED], clock[ARRIVAL]
+    for i in range(n):
+        row, score = core.scratch.candidates[i], core.scores[i]
+        before, k = buffers.counts[row], rows.ks[row]
+        at = insert_entry(buffers, core.buffer_head, row, score, arrival)
+        if core.touched.is_touched[row] == 0:
+            if at < k and before >= k:
+                last = buffers.starts[row] + k
+                write_change(core.log, used, row, buffers.arrivals[last], -1, buffers.scores[last])
+                used += 1
+            if at < k:
+                write_change(core.log, used, row, arrival, 1, score)
+                used += 1
+            if before == 0 and core.wheel.previous[row] == UNLINKED:
+                link(core.wheel, row, arrival)
+        if shrink(buffers, rows, row):
+            refile_row(core.lists, core.slots, rows, row, core.weights, core.embedding.slack, core.row_terms)
+    clock[USED] = used
+    core.counts[ARRIVED] += 1
+    core.counts[INSERTS] += n
+
+
+@lean_kernel
+def finish_step(core, clock):
+    """Write the changes of touched rows; False if a row must be refilled or the log is too short."""
+    n = clock[N_TOUCHED]
+    if rows_to_refill(core.buffers, core.rows, core.touched, n, core.to_refill) > 0:
+        return False
+    most = core.touched.starts[n]
+    for i in range(n):
+        row = core.touched.rows[i]
+        most += min(core.rows.ks[row], core.buffers.counts[row])
+    if clock[USED] + most > len(core.log.rows):
+        return False
+    clock[USED] = finish(core.wheel, core.buffers, core.rows, core.touched, n, core.log, clock[USED])
+    return True

@@ -1,0 +1,42 @@
+"""The checks that every method of kind `top` must pass. Shipped, so that authors of other methods can run them.
+
+Each check plays the same stream to a method and to `brute`, and compares all changes and all lists after every call.
+
+>>> from nearcast.topk.checks import run_checks
+>>> [outcome.check for outcome in run_checks("brute") if outcome.failure]
+[]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from nearcast.matching.checks import failure_of
+from nearcast.topk.checks import streams
+from nearcast.topk.method import find_method
+
+Check = Callable[[str], None]
+"""Takes a method, by its name and maybe options, and raises AssertionError with the case in words."""
+
+
+class Outcome(NamedTuple):
+    check: str
+    failure: str | None
+
+
+def checks() -> dict[str, Check]:
+    """Every check, by name."""
+    return {name: check for name, check in vars(streams).items() if name.startswith("check_")}
+
+
+def variants(name: str) -> list[str]:
+    """The method with each of the options that its class wants checked."""
+    return [f"{name} {options}".strip() for options in find_method(name).checked_with]
+
+
+def run_checks(name: str) -> list[Outcome]:
+    """Run every check of a method."""
+    runs = {check: partial(failure_of, run, variants(name)) for check, run in checks().items()}
+    return [Outcome(check, run()) for check, run in runs.items()]

@@ -1,0 +1,111 @@
+"""Posting lists by leaf and term, divided into groups by alpha* and sorted by theta* within a group.
+
+alpha* = alpha / (1 - alpha), theta* = theta / (1 - alpha). Rows whose alpha is near 1 have no such numbers: they are in
+a last group, which no text limit prunes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.intmap import IntMapArrays
+from nearcast.arrays.jit import lean_kernel
+from nearcast.topk.score import ALPHA, THETA
+
+N_GROUPS = 10
+LARGEST_ALPHA = 0.999
+"""From here on a row is in the last group: dividing by 1 - alpha would magnify rounding by more than 1,000."""
+NO_LIMIT = -np.inf
+UP = 1.000001
+"""Float32 statistics are rounded up by this."""
+
+
+class Postings(NamedTuple):
+    """Postings of all lists; those of a group are neighbours, in the order of theta*."""
+
+    rows: np.ndarray  # int32[n]  -1 after the row was removed
+    ranks: np.ndarray  # uint16[n]  of the term in the row, heaviest first
+    theta_stars: np.ndarray  # float64[n]
+    alpha_stars: np.ndarray  # float64[n]
+    weights: np.ndarray  # float32[n]  of the term in the row's vector of length 1
+    sums: np.ndarray  # float32[n]  the weights of this term and the row's later ones, added up
+    rest_alphas: np.ndarray  # float64[n]  the largest alpha* from here to the end of the group
+    rest_weights: np.ndarray  # float32[n]  the largest weight from here to the end of the group
+    groups: np.ndarray  # int32[n]
+
+
+class Directory(NamedTuple):
+    """Where lists and groups are."""
+
+    list_keys: np.ndarray  # int64[...]  a hash table from leaf * n_terms + term to the number of a list
+    list_values: np.ndarray  # int32[...]
+    list_starts: np.ndarray  # int32[n_lists+1]  the first group of each list
+    group_starts: np.ndarray  # int32[n_groups+1]  the first posting of each group
+    own: np.ndarray  # int32[...]  the posting of each row and rank, parallel to the terms of `TopRows`
+    ranked: np.ndarray  # int32[...]  the terms of each row by rank, parallel to the terms of `TopRows`
+
+    @property
+    def table(self) -> IntMapArrays:
+        return IntMapArrays(self.list_keys, self.list_values)
+
+
+@lean_kernel
+def theta_star(numbers, row):
+    alpha, theta = numbers[row, ALPHA], numbers[row, THETA]
+    if alpha > LARGEST_ALPHA or theta < 0.0:
+        return NO_LIMIT
+    return theta / (1.0 - alpha)
+
+
+@lean_kernel
+def set_rests(postings, start, stop):
+    """Set the largest values of the rest for all postings of a group."""
+    alpha, weight = 0.0, np.float32(0.0)
+    for p in range(stop - 1, start - 1, -1):
+        alpha, weight = max(alpha, postings.alpha_stars[p]), max(weight, postings.weights[p])
+        postings.rest_alphas[p] = alpha
+        postings.rest_weights[p] = weight
+
+
+@lean_kernel
+def set_all_rests(postings, group_starts):
+    for group in range(len(group_starts) - 1):
+        set_rests(postings, group_starts[group], group_starts[group + 1])
+
+
+@lean_kernel
+def _swap(postings, directory, offsets, first, second):
+    for column in (postings.theta_stars, postings.alpha_stars):
+        value = column[first]
+        column[first] = column[second]
+        column[second] = value
+    weight, total = postings.weights[first], postings.sums[first]
+    row, rank = postings.rows[first], postings.ranks[first]
+    postings.weights[first] = postings.weights[second]
+    postings.sums[first] = postings.sums[second]
+    postings.rows[first] = postings.rows[second]
+    postings.ranks[first] = postings.ranks[second]
+    postings.weights[second] = weight
+    postings.sums[second] = total
+    postings.rows[second] = row
+    postings.ranks[second] = rank
+    for p in (first, second):
+        if postings.rows[p] >= 0:
+            directory.own[offsets[postings.rows[p]] + postings.ranks[p]] = p
+
+
+@lean_kernel
+def move_posting(postings, directory, offsets, p, key):
+    """Give a posting another theta*, and move it to its place in the group."""
+    group = postings.groups[p]
+    start, stop = directory.group_starts[group], directory.group_starts[group + 1]
+    postings.theta_stars[p] = key
+    while p > start and postings.theta_stars[p - 1] > key:
+        _swap(postings, directory, offsets, p - 1, p)
+        p -= 1
+    while p + 1 < stop and postings.theta_stars[p + 1] < key:
+        _swap(postings, directory, offsets, p, p + 1)
+        p += 1
+    set_rests(postings, start, stop)

@@ -1,0 +1,186 @@
+"""The index of rows that the default method uses: lists by term and number of later terms, in buckets by norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nearcast.arrays.growable import grown
+from nearcast.structures.arena import has_many_holes
+from nearcast.topk.dissemination.contract import Concerned, Dissemination
+from nearcast.topk.dissemination.norm_lists.filing import (
+    Scales,
+    allot,
+    clear_tables,
+    count_slots,
+    file_rows,
+    refile_rows,
+    unfile_rows,
+)
+from nearcast.topk.dissemination.norm_lists.lists import CLASSES, END, N_LISTS, NEVER, NONE, USED, Lists, Slots
+from nearcast.topk.dissemination.norm_lists.scan import (
+    N_PROBE,
+    SCANNED,
+    SCORED,
+    STRIDE,
+    MessageTerms,
+    Scratch,
+    read_message,
+    search_lists,
+    set_probe,
+)
+from nearcast.topk.dissemination.verify import keep_concerned
+from nearcast.topk.embedding import Embedding
+from nearcast.topk.rows import TopRows
+from nearcast.topk.score import Metric, clear_values, set_values
+from nearcast.topk.window import Window
+
+_SLOT_TYPES: tuple[Any, ...] = (*[np.float32] * 7, np.int32, np.uint16)
+
+
+class NormLists(Dissemination):
+    """Lists of slots; see lists.py."""
+
+    name = "norm-lists"
+
+    def __init__(self, rows: TopRows, metric: Metric, embedding: Embedding) -> None:
+        super().__init__(rows, metric)
+        self.embedding = embedding
+        self._weights = np.empty(0)
+        self.row_terms = np.empty(0, np.int32)  # scratch: the terms of one row
+        self._clear()
+        counters = np.zeros(2, np.int64)
+        hits, rows_seen, candidates = np.zeros(STRIDE, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
+        self.scratch = Scratch(np.zeros(N_PROBE, np.float32), hits, rows_seen, candidates, counters)
+        self.message = _message_of(64)
+        self.scores = np.empty(0)
+
+    def _clear(self) -> None:
+        """Forget all lists."""
+        self.lists = Lists(
+            directory=np.empty(0, np.int32),
+            starts=np.empty(0, np.int64),
+            rooms=np.empty(0, np.int32),
+            counts=np.empty(0, np.int32),
+            weights=np.empty(0, np.float32),
+            tables=np.empty(0, np.int32),
+            ends=np.empty((0, NEVER + 1), np.int32),
+            own=np.empty(0, np.int32),
+        )
+        self.slots = Slots(*(np.empty(1, dtype) for dtype in _SLOT_TYPES))
+        self._head = np.zeros(4, np.int64)
+
+    # -- rows
+
+    def add(self, numbers: np.ndarray, weights: np.ndarray) -> None:
+        self._fit(weights)
+        is_many = 2 * len(numbers) > len(self.rows)
+        if is_many or has_many_holes(int(self._head[END]), int(self._head[USED])):
+            self._build(self.rows.live_rows())
+        else:
+            self._file(numbers)
+
+    def _fit(self, weights: np.ndarray) -> None:
+        """Make room for the terms and rows that there are."""
+        self._weights, lists = weights, self.lists
+        self.lists = lists._replace(
+            directory=grown(lists.directory, CLASSES * len(weights), fill=NONE),
+            own=grown(lists.own, len(self.rows.arrays.terms)),
+        )
+        high = self.rows.high
+        self.scratch = self.scratch._replace(
+            seen=grown(self.scratch.seen, high, fill=NONE), candidates=grown(self.scratch.candidates, high)
+        )
+        self.scores = grown(self.scores, high)
+        self.row_terms = grown(self.row_terms, int(self.rows.arrays.n_terms.max(initial=0)))
+
+    def _build(self, rows: np.ndarray) -> None:
+        """Make all lists anew, each with room for its rows."""
+        self._clear()
+        self._fit(self._weights)
+        while not count_slots(self.lists, self.rows.arrays, rows, self._weights, self._head):
+            n_lists = int(self._head[N_LISTS])
+            self.lists.directory[:] = NONE
+            self.lists.counts[:] = 0
+            self._head[:] = 0
+            self._grow_lists(2 * n_lists + int(self.rows.arrays.n_terms[rows].max()) + 1024)
+        allot(self.lists, self._head)
+        self._grow_lists(len(self.lists.starts))
+        clear_tables(self.lists, self._head)
+        self._grow_slots(int(self._head[END]) + 2)
+        self._file(rows)
+
+    def _grow_lists(self, n: int) -> None:
+        lists = self.lists
+        names = ("starts", "rooms", "counts", "weights", "tables")
+        more = {name: grown(getattr(lists, name), n, fill=0) for name in names}
+        n_tables = int(self._head[1]) + max(64, n // 64)
+        self.lists = lists._replace(**more, ends=grown(lists.ends, n_tables, fill=0))
+
+    def _grow_slots(self, n: int) -> None:
+        self.slots = Slots(*(grown(column, n) for column in self.slots))
+
+    def _file(self, numbers: np.ndarray) -> None:
+        done, arrays, scales = 0, self.rows.arrays, Scales(self._weights, self.embedding)
+        while True:
+            done += int(file_rows(self.lists, self.slots, self._head, arrays, numbers[done:], scales))
+            if done == len(numbers):
+                return
+            extra = int(arrays.n_terms[numbers[done]])
+            self._grow_lists(int(self._head[N_LISTS]) * 3 // 2 + extra + 64)
+            self._grow_slots(len(self.slots.rows) * 3 // 2 + 2 * int(self._longest()) + 8 * extra)
+
+    def _longest(self) -> int:
+        return int(self.lists.counts[: self._head[N_LISTS]].max(initial=0))
+
+    def remove(self, numbers: np.ndarray) -> None:
+        unfile_rows(self.lists, self.slots, self.rows.arrays, numbers, self._weights)
+
+    def thetas_changed(self, numbers: np.ndarray) -> None:
+        arrays, slack = self.rows.arrays, self.embedding.slack
+        refile_rows(self.lists, self.slots, arrays, numbers, self._weights, slack, self.row_terms)
+
+    def terms_moved(self, kept: np.ndarray) -> None:
+        self.lists.own[: len(kept)] = self.lists.own[kept]
+
+    def renumber(self) -> None:
+        self.scratch.seen[:] = NONE
+
+    # -- messages
+
+    def expect(self, weights: np.ndarray, n_terms: int) -> None:
+        """Make room for messages of up to so many terms, with terms that have weights."""
+        if len(weights) * CLASSES > len(self.lists.directory):
+            self._fit(weights)
+        if n_terms > len(self.message.terms):
+            self.message = _message_of(2 * n_terms)
+
+    def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
+        ring, at = window.ring, arrival & (len(window.ring.ids) - 1)
+        n_terms, place = int(ring.counts[at]), ring.places[at]
+        self.expect(weights, n_terms)
+        read_message(ring, arrival, weights, self.message)
+        set_probe(self.embedding, place[0], place[1], self.scratch.probe)
+        n = int(search_lists(self.lists, self.slots, self.message, n_terms, arrival, self.scratch))
+        self.scratch.counters[SCORED] += n
+        values = self.values_of(len(weights))
+        set_values(ring, arrival, values)
+        candidates = self.scratch.candidates
+        n = keep_concerned(self.rows.arrays, self.metric, values, place, candidates, n, self.scores)
+        clear_values(ring, arrival, values)
+        return Concerned(candidates[:n], self.scores[:n])
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (*self.lists, *self.slots, self.scratch.seen)
+        return int(sum(array.nbytes for array in arrays))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        counters = self.scratch.counters
+        return {"scanned": int(counters[SCANNED]), "scored": int(counters[SCORED])}
+
+
+def _message_of(n: int) -> MessageTerms:
+    return MessageTerms(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty((n, CLASSES)))

@@ -1,0 +1,150 @@
+"""Searches the lists for one message."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.jit import lean_kernel
+from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, NONE
+from nearcast.topk.embedding import embed
+
+STRIDE = 64
+"""Slots that are tested at a time, so that their tests are vector instructions."""
+
+N_PROBE = 6
+VALUE, REST, PX, PY, PZ, BEND = range(N_PROBE)
+"""Positions in a probe: the value of the term, the norm of what later terms can meet, the point, and the bend."""
+
+SCANNED, SCORED = range(2)
+
+
+class MessageTerms(NamedTuple):
+    """The terms of one message, heaviest first."""
+
+    terms: np.ndarray  # int32[n]
+    values: np.ndarray  # float64[n]
+    weights: np.ndarray  # float64[n]  in the message's vector of length 1
+    rests: np.ndarray  # float64[n, CLASSES]  the norm of the largest weights behind each term: 0, 1, 2, 3, or all
+
+
+class Scratch(NamedTuple):
+    """Working memory of a search."""
+
+    probe: np.ndarray  # float32[6]
+    is_hit: np.ndarray  # uint8[STRIDE]
+    seen: np.ndarray  # int32[rows]  the last message for which a row was a candidate
+    candidates: np.ndarray  # int32[rows]
+    counters: np.ndarray  # int64[2]
+
+
+@lean_kernel
+def read_message(ring, arrival, weights, out_message):
+    """Write the terms of a message, heaviest first, equal weights by ascending term; return how many."""
+    at, mask = arrival & (len(ring.ids) - 1), len(ring.terms) - 1
+    n = ring.counts[at]
+    for k in range(n):
+        source = (ring.starts[at] + k) & mask
+        term, i = ring.terms[source], k
+        while i > 0 and weights[out_message.terms[i - 1]] < weights[term]:
+            out_message.terms[i] = out_message.terms[i - 1]
+            out_message.values[i] = out_message.values[i - 1]
+            i -= 1
+        out_message.terms[i] = term
+        out_message.values[i] = ring.values[source]
+    for i in range(n):
+        weight = weights[out_message.terms[i]]
+        out_message.weights[i] = out_message.values[i] / weight if weight > 0.0 else 0.0
+    _set_rests(out_message, n)
+    return n
+
+
+@lean_kernel
+def _set_rests(message, n):
+    first, second, third, total = 0.0, 0.0, 0.0, 0.0  # the three largest squares so far, and the sum of all
+    for i in range(n - 1, -1, -1):
+        rests = message.rests[i]
+        rests[0] = 0.0
+        rests[1] = np.sqrt(first)
+        rests[2] = np.sqrt(first + second)
+        rests[3] = np.sqrt(first + second + third)
+        rests[4] = np.sqrt(total)
+        square = message.weights[i] ** 2
+        total += square
+        if square > first:
+            first, second, third = square, first, second
+        elif square > second:
+            second, third = square, second
+        elif square > third:
+            third = square
+
+
+@lean_kernel
+def search_lists(lists, slots, message, n, arrival, scratch):
+    """Collect the rows whose slots pass, each once; return how many."""
+    found = 0
+    for i in range(n):
+        base = message.terms[i] * CLASSES
+        scratch.probe[VALUE] = message.values[i]
+        for later in range(CLASSES):
+            number = lists.directory[base + later]
+            if number == NONE or lists.counts[number] == 0:
+                continue
+            rest = message.rests[i, later]
+            stop = lists.counts[number]
+            if lists.tables[number] != NONE:
+                norm = np.sqrt(message.weights[i] ** 2 + rest * rest)
+                stop = lists.ends[lists.tables[number], min(BUCKETS - 1, int(norm * BUCKETS + 0.001))]
+            scratch.probe[REST] = rest
+            scratch.counters[SCANNED] += stop
+            found = _scan(slots, lists.starts[number], lists.starts[number] + stop, scratch, arrival, found)
+    return found
+
+
+@lean_kernel
+def _scan(slots, first, stop, scratch, arrival, found):
+    """Add the rows of the slots first .. stop-1 that pass, each once; return how many there are now."""
+    is_hit, seen, candidates = scratch.is_hit, scratch.seen, scratch.candidates
+    words = is_hit.view(np.uint64)
+    for base in range(first, stop, STRIDE):
+        n = min(STRIDE, stop - base)
+        _test(slots, base, n, scratch.probe, is_hit)
+        for word in range((n + 7) >> 3):
+            if words[word] == 0:
+                continue
+            for k in range(8 * word, min(8 * word + 8, n)):
+                if is_hit[k] != 0:
+                    row = slots.rows[base + k]
+                    if seen[row] != arrival:
+                        seen[row] = arrival
+                        candidates[found] = row
+                        found += 1
+    return found
+
+
+@lean_kernel
+def _test(slots, base, n, probe, out_is_hit):
+    """Set out_is_hit of n slots from `base` on. All in float32: `least` includes the slack for it."""
+    per_value, per_norm = slots.per_value[base : base + n], slots.per_norm[base : base + n]
+    least, place = slots.least[base : base + n], slots.place[base : base + n]
+    xs, ys, zs = slots.xs[base : base + n], slots.ys[base : base + n], slots.zs[base : base + n]
+    value, rest, bend = probe[VALUE], probe[REST], probe[BEND]
+    px, py, pz = probe[PX], probe[PY], probe[PZ]
+    one, zero = np.float32(1.0), np.float32(0.0)
+    for k in range(n):
+        left = per_value[k] * value + per_norm[k] * rest - least[k]
+        dx, dy, dz = xs[k] - px, ys[k] - py, zs[k] - pz
+        square = dx * dx + dy * dy + dz * dz
+        square = min(square * (one + bend * square), one)
+        out_is_hit[k] = (left >= zero) & (left * left >= place[k] * square)
+
+
+@lean_kernel
+def set_probe(embedding, x, y, out_probe):
+    """Set the point of a message."""
+    px, py, pz = embed(embedding, x, y)
+    out_probe[PX] = px
+    out_probe[PY] = py
+    out_probe[PZ] = pz
+    out_probe[BEND] = embedding.bend

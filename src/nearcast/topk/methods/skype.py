@@ -1,0 +1,55 @@
+"""Skype: the paper's index of subscriptions and its cost-based k-skyband buffers.
+
+Paper      Skype, sections 5 (dissemination) and 6 (re-evaluation).
+Idea       A quadtree over subscriptions has inverted files in its leaves, in groups by alpha and sorted by theta.
+           Bounds on place and words exclude cells, groups, the ends of groups, and single subscriptions. Buffers keep
+           as many messages as a cost model says.
+Layout     Cells; posting lists by (leaf, term) in a hash table; postings of 43 bytes by group; buffers of 16 bytes an
+           entry.
+Cost       An arrival visits the cells that it can reach, and looks up each of its terms in every leaf among them.
+Deviates   The words of the terms seen so far are summed exactly, since skipped groups would leave some out and the
+           bound on unseen terms would then be wrong. Alpha near 1 and near 0 have no text and no spatial limit. Rows
+           are added in bulk; the few that are new are in plain lists. The message index is ours, not an IR-tree.
+"""
+
+from __future__ import annotations
+
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+from nearcast.topk.buffered.buffered_method import BufferedTop
+from nearcast.topk.dissemination.contract import Dissemination
+from nearcast.topk.dissemination.igpt import Igpt
+from nearcast.topk.rows import TopRows
+from nearcast.topk.score import Metric
+from nearcast.topk.window import Window
+
+PRUNES = ("igpt", "ipt")
+
+
+class SkypeTop(BufferedTop):
+    """`prune="ipt"` leaves out the bounds on groups and cells."""
+
+    name = "skype"
+    paper = "skype"
+    checked_with = ("", "leaf=4", "leaf=4 prune=ipt refill=kmax", "leaf=2 refill=skyband")
+
+    def __init__(
+        self,
+        rows: TopRows,
+        window: Window,
+        metric: Metric,
+        space: Space,
+        prune: str = "igpt",
+        refill: str = "cskyband",
+        leaf: int = 1000,
+    ) -> None:
+        if not isinstance(leaf, int) or leaf < 1:
+            raise InvalidInput(f"leaf is {leaf!r}; it is a number of subscriptions, 1 or more", column="leaf")
+        self.leaf = leaf
+        if prune not in PRUNES:
+            raise InvalidInput(f"prune is {prune!r}; it is one of {', '.join(PRUNES)}", column="prune")
+        self.prune = prune
+        super().__init__(rows, window, metric, space, refill)
+
+    def make_dissemination(self) -> Dissemination:
+        return Igpt(self.rows, self.metric, self.space, self.prune == "igpt", self.leaf)

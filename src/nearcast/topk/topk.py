@@ -1,0 +1,290 @@
+"""`nc.TopK`: the best k messages of a sliding window for every subscription, with tables in and tables out."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.bundle import read_bundle, write_bundle
+from nearcast.arrays.growable import grown
+from nearcast.arrays.ragged import distinct
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+from nearcast.matching.subscription_set import part_of
+from nearcast.model import Changes
+from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
+from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
+from nearcast.tables.read import as_arrow
+from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
+from nearcast.topk.incoming import IncomingMessages
+from nearcast.topk.method import Results, TopMethod, check_options, difference, find_method
+from nearcast.topk.reading import (
+    formatted_time,
+    incoming_messages,
+    read_top_messages,
+    read_top_subscriptions,
+    window_size_of,
+)
+from nearcast.topk.rows import TopBatch, TopRows
+from nearcast.topk.score import metric_of
+from nearcast.topk.window import Window
+
+CHUNK = 1 << 16
+"""Messages that are copied into the window at a time."""
+
+TOPK_FORMAT = ("nearcast-topk", 1)
+
+RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
+
+_NO_SUBSCRIPTIONS = pa.table(
+    {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
+    | {name: pa.array([], pa.float64()) for name in ("x", "y")}
+)
+
+
+class TopK:
+    """Subscriptions of kind `top` over one window of messages.
+
+    `window` is a number of messages, a timedelta, or a text such as "90min"; without it the table's column `window`
+    counts. `weights` are the tokens' weights: a table (token, weight) or a Vocabulary; the default is ln(1 + N/df) over
+    these first subscriptions. Weights never change; later tokens weigh as much as the heaviest. `space` makes
+    coordinates planar. The options are `max_dist=`, `analyser=`, `on_bad=` and those of the method.
+    """
+
+    def __init__(
+        self,
+        subscriptions: Any = None,
+        window: Any = None,
+        method: str = "auto",
+        weights: Any = None,
+        space: Sequence[float] | None = None,
+        **options: Any,
+    ) -> None:
+        self.analyser = _checked_analyser(options.pop("analyser", None))
+        on_bad: OnBad = options.pop("on_bad", "raise")
+        table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
+        self.space = Space.of(space)
+        self.metric = metric_of(self.space, _checked_distance(options.pop("max_dist", None)))
+        self._start(method, TopRows(), Window(window_size_of(table, window)), options)
+        self.vocabulary = Vocabulary()
+        by_term = None if weights is None else read_weights(weights, self.vocabulary)
+        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
+        self.rejects: pa.Table | None = read.rejects
+        """The bad rows of the last table given with on_bad="skip"."""
+        self._weights = _scaled(idf_weights(read, len(self.vocabulary)) if by_term is None else by_term)
+        self._n_published = 0
+        self._replace(batch)
+
+    def _start(self, name: str, rows: TopRows, window: Window, options: dict[str, Any]) -> None:
+        """Begin with an empty method over rows and a window."""
+        method = find_method(name)
+        check_options(method, options)
+        self.rows, self.window, self.options = rows, window, options
+        self.method: TopMethod = method(rows, window, self.metric, self.space, **options)
+
+    def _dialect(self, on_bad: OnBad) -> Dialect:
+        return Dialect(self.analyser, self.space, on_bad)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, subscription: int) -> bool:
+        return int(self.rows.rows_of(np.array([subscription]))[0]) >= 0
+
+    def __repr__(self) -> str:
+        contents = f"{len(self):,} subscriptions, {len(self.window):,} messages in a window of {self.window.size}"
+        return f"<nearcast top-k: {contents}, method {self.method.name}, {self.nbytes:,} bytes>"
+
+    # -- messages
+
+    def publish(self, messages: Any, *, on_bad: OnBad = "raise") -> pa.Table:
+        """The changes that messages cause, one message after another, as a changes table.
+
+        In a window of a period every message needs a time, and time does not go backwards. A bad row raises before
+        anything is changed.
+        """
+        return changes_table(self.publish_read(self.read_messages(messages, on_bad=on_bad)))
+
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> IncomingMessages:
+        """A messages table as terms with values, for `publish_read`."""
+        read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
+        self.rejects = read.rejects
+        self.vocabulary.add(list_parts(tokens)[0])
+        self._fit_weights()
+        return incoming_messages(read, tokens, self.vocabulary, self._weights)
+
+    def publish_read(self, incoming: IncomingMessages) -> Changes:
+        """The changes of messages that `read_messages` has read. Nothing may be published in between."""
+        parts = []
+        for start in range(0, incoming.size, CHUNK):
+            part = incoming.part(start, min(start + CHUNK, incoming.size))
+            if self.window.stop + part.size > self.window.last_arrival:
+                self.window.renumber()
+                self.method.renumber()
+            parts.append(self.method.publish(part))
+            if self.window.size.is_period:
+                self.window.now = int(part.times[-1])
+        self._n_published += incoming.size
+        return joined_changes(parts)
+
+    def advance(self, now: datetime | int) -> pa.Table:
+        """The changes that the passing of time causes: the window of a period ends at `now` (UTC, or microseconds)."""
+        if not self.window.size.is_period:
+            raise InvalidInput(f"a window of {self.window.size} does not depend on time; publish instead")
+        time = int(now.timestamp() * 1_000_000) if isinstance(now, datetime) else int(now)
+        if time < self.window.now:
+            shown = f"{formatted_time(time)} is before {formatted_time(self.window.now)}"
+            raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="time")
+        changes = self.method.expire_until(self.window.first_after(time), time)
+        self.window.now = time
+        return changes_table(changes)
+
+    # -- subscriptions
+
+    def subscribe(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> pa.Table:
+        """Add subscriptions, filled from the window; the same id again replaces. Returns the changes.
+
+        The changes of a replaced subscription are the difference between its old and its new best messages.
+        """
+        table = as_arrow(subscriptions)
+        window_size_of(table, self.window.size)
+        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
+        self.rejects = read.rejects
+        return changes_table(self._replace(batch))
+
+    def unsubscribe(self, ids: Iterable[int] | np.ndarray) -> pa.Table:
+        """Forget subscriptions; an unknown id is no error. Returns a change -1 for each message of their lists."""
+        gone = distinct(np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64))
+        before = self._lists(gone)
+        self._remove(gone)
+        return changes_table(self._differences(gone, before))
+
+    def results(self, subscription: int) -> pa.Table:
+        """The best messages of a subscription, best first: a table (message, score)."""
+        row = int(self.rows.rows_of(np.array([subscription]))[0])
+        if row < 0:
+            raise InvalidInput(f"no subscription {subscription}", column="id")
+        best = self.method.results(row)
+        return pa.table([pa.array(self.window.ids_of(best.arrivals)), pa.array(best.scores)], schema=RESULTS_SCHEMA)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays: subscriptions, window, method, vocabulary and weights."""
+        parts = (self.rows, self.window, self.method, self.vocabulary, self._weights)
+        return int(sum(part.nbytes for part in parts))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """Counts since this object was made: messages, and the work of the method."""
+        return {"messages": self._n_published, **self.method.stats}
+
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a folder, whole or not at all. `open_topk` continues from there."""
+        parts = {"rows": self.rows.state(), "window": self.window.state(), "method": self.method.state()}
+        parts["vocabulary"] = (self.vocabulary.arrays(), self.vocabulary.header())
+        arrays = {f"{part}.{name}": array for part, (own, _) in parts.items() for name, array in own.items()}
+        header = {
+            "method": self.method.name,
+            "options": self.options,
+            "space": self.space.header(),
+            "max_dist": self.metric.max_dist,
+            "analyser": self.analyser.header(),
+            "published": self._n_published,
+            "parts": {part: own for part, (_, own) in parts.items()},
+        }
+        write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
+
+    @classmethod
+    def _opened(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
+        made, parts = cls.__new__(cls), header["parts"]
+        made.analyser = Analyser.from_header(header["analyser"])
+        made.space = Space.from_header(header["space"])
+        made.metric = metric_of(made.space, header["max_dist"])
+        made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
+        made.rejects, made._n_published = None, header["published"]
+        rows = TopRows.restored(part_of(arrays, "rows"), parts["rows"])
+        window = Window.restored(part_of(arrays, "window"), parts["window"])
+        made._start(header["method"], rows, window, header["options"])
+        made._weights = arrays["weights"]
+        made._fit_weights()
+        made.method.restore(part_of(arrays, "method"), parts["method"])
+        return made
+
+    # -- inside
+
+    def _replace(self, batch: TopBatch) -> Changes:
+        """Add subscriptions, after removing those of the same ids."""
+        self._fit_weights()
+        before = self._lists(batch.ids)
+        self._remove(batch.ids)
+        kept = self.rows.make_room(batch)
+        if kept is not None:
+            self.method.terms_moved(kept)
+        self.method.insert(self.rows.add(batch, self._weights))
+        return self._differences(np.sort(batch.ids), before)
+
+    def _remove(self, ids: np.ndarray) -> None:
+        numbers = self.rows.rows_of(ids)
+        numbers = numbers[numbers >= 0]
+        if len(numbers):
+            self.method.remove(numbers)
+            self.rows.remove(numbers)
+
+    def _lists(self, ids: np.ndarray) -> dict[int, Results]:
+        """The lists of those subscriptions that are live."""
+        if len(self.window) == 0:
+            return {}
+        numbers = self.rows.rows_of(ids)
+        pairs = zip(ids.tolist(), numbers.tolist(), strict=True)
+        return {number: self.method.results(row) for number, row in pairs if row >= 0}
+
+    def _differences(self, ids: np.ndarray, before: dict[int, Results]) -> Changes:
+        """The changes from the lists `before` to the present ones, by ascending id."""
+        after = self._lists(ids)
+        if not before and not after:
+            return NO_CHANGES
+        none = Results(np.empty(0, np.int64), np.empty(0))
+        lists = [(number, before.get(number, none), after.get(number, none)) for number in ids.tolist()]
+        return joined_changes([difference(*each, self.window, self.window.now) for each in lists])
+
+    def _fit_weights(self) -> None:
+        """Give new terms the largest weight."""
+        heaviest = float(self._weights.max()) if len(self._weights) else 1.0
+        self._weights = grown(self._weights, len(self.vocabulary), fill=heaviest)
+        self.method.weights = self._weights
+
+
+def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
+    """A saved TopK. It continues with exactly the changes that the saved one would give; the files do not change."""
+    return TopK._opened(*read_bundle(path, TOPK_FORMAT, verify))
+
+
+def _checked_analyser(analyser: Any) -> Analyser:
+    if analyser is not None and not isinstance(analyser, Analyser):
+        raise InvalidInput(f"analyser is a nearcast.Analyser, not {type(analyser).__name__}")
+    return analyser or Analyser()
+
+
+def _checked_distance(max_dist: Any) -> float | None:
+    if max_dist is None:
+        return None
+    is_number = isinstance(max_dist, int | float | np.number) and not isinstance(max_dist, bool)
+    if not is_number or not (math.isfinite(max_dist) and max_dist > 0):
+        raise InvalidInput(f"max_dist is {max_dist!r}; it is a positive number, the distance at which place counts 0")
+    return float(max_dist)
+
+
+def _scaled(weights: np.ndarray) -> np.ndarray:
+    """Weights whose largest is 1, unless all are 0."""
+    heaviest = weights.max() if len(weights) else 0.0
+    return np.asarray(weights / heaviest if heaviest > 0.0 else weights, np.float64)
