@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nearcast.engine.index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
     from nearcast.errors import NearcastError as NearcastError
+    from nearcast.moving.moving import Moving as Moving
     from nearcast.text.analyser import Analyser as Analyser
     from nearcast.text.vocabulary import Vocabulary as Vocabulary
 
@@ -33,6 +34,7 @@ _MODULES = {
     "Index": "nearcast.engine.index",
     "InvalidInput": "nearcast.errors",
     "Match": "nearcast.engine.engine",
+    "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
     "Vocabulary": "nearcast.text.vocabulary",
     "build_index": "nearcast.engine.index",
