@@ -34,7 +34,7 @@ from nearcast.moving.pairs import Pairs, SignedPairs
 EVERYWHERE = 0
 """The term that every message has. Rows without positive terms get it, so that methods need no other path for them."""
 
-DEFAULT = "brute"
+DEFAULT = "term-cells"
 """What `auto` stands for."""
 
 REGISTRY: dict[str, type[MovingMethod]] = {}
