@@ -24,17 +24,20 @@ from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import EVERYWHERE, MovingMethod
-from nearcast.moving.pairs import Pairs
+from nearcast.moving.pairs import Pairs, SignedPairs
 from nearcast.moving.term_cells.boxes import KEY, sweep_boxes
 from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
 from nearcast.moving.term_cells.lists import (
     BOX_WIDTH,
+    IN_PLACE,
     POINT_WIDTH,
+    REFILED,
     empty_lists,
     list_bytes,
     with_lacking_room,
     with_terms,
 )
+from nearcast.moving.term_cells.move import BEGINS, move_rows
 from nearcast.moving.term_cells.place_codes import place_codes
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
@@ -128,6 +131,20 @@ class TermCells(MovingMethod):
             points, ranges = with_lacking_room(cells.points), with_lacking_room(cells.ranges)
             self._cells = cells._replace(points=points, ranges=ranges)
 
+    def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
+        order = np.argsort(self._cells.spots[rows, KEY], kind="stable")  # the lists of a term stay in the cache
+        rows, boxes = rows[order], np.ascontiguousarray(boxes[order])
+        parts, done = [], 0
+        while True:
+            out, n, done = move_rows(self._cells, self.store.arrays, self.messages.arrays, rows, boxes, done)
+            parts.append(out[:n])
+            if done == len(rows):
+                break
+            self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
+        packed = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
+        return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
+
     def sweep(self) -> bool:
         if self.messages.n_dead <= self._dead_share * len(self.messages):
             return False
@@ -140,6 +157,11 @@ class TermCells(MovingMethod):
     def nbytes(self) -> int:
         cells = self._cells
         return sum(list_bytes(each) for each in (cells.points, cells.ranges, cells.own)) + int(cells.spots.nbytes)
+
+    @property
+    def report(self) -> dict[str, int]:
+        control = self._cells.own.control
+        return {"moves in place": int(control[IN_PLACE]), "moves filed anew": int(control[REFILED])}
 
 
 def _unpacked(out: np.ndarray, n: int) -> Pairs:

@@ -11,13 +11,19 @@ import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.moving.term_cells.lists import (
+    BOX_WIDTH,
+    CORNER,
     COUNT,
     FINEST,
     HEADS,
+    IN_PLACE,
     LEVEL,
     MASK,
+    OTHER_CORNER,
+    REFILED,
     REGRIDS,
     ROOM,
+    ROOMS,
     START,
     TARGET,
     TOTAL,
@@ -29,6 +35,7 @@ from nearcast.moving.term_cells.lists import (
     has_room,
     overwrite,
     release,
+    size_for,
 )
 from nearcast.moving.term_cells.place_codes import BITS, x_of, y_of
 
@@ -154,6 +161,53 @@ def remove_box(lists, row, spots):
     lists.terms[spots[row, KEY], TOTAL] -= 1
     if last == 0:
         release(lists, table, at)
+
+
+@kernel
+def move_box(lists, row, entry, spots):
+    """Change the box of a row's entry, in place where its cell still fits; return False, and change nothing, without
+    room.
+    """
+    term = np.int64(spots[row, KEY])
+    own, at = lists.terms[term], np.int64(spots[row, LIST])
+    level = level_of(entry.low, entry.high, np.int64(own[LEVEL]))
+    if _fits(own, at, level, entry):
+        words = lists.words
+        words[spot_word(lists, row, spots, CORNER)] = entry.low
+        words[spot_word(lists, row, spots, OTHER_CORNER)] = entry.high
+        lists.control[IN_PLACE] += 1
+        return True
+    lists.control[REFILED] += 1
+    target = term if level == 0 else head_of(own, level, entry.low, entry.high)
+    table = lists.terms if level == 0 else lists.heads
+    if table[target, COUNT] == table[target, ROOM]:
+        if not has_room(lists, BOX_WIDTH * ROOMS[size_for(np.int64(table[target, ROOM]) + 1)], 0):
+            return False
+    remove_box(lists, row, spots)
+    own[TOTAL] += 1
+    return _file(lists, term, level, entry, spots)
+
+
+@kernel
+def _fits(own, at, level, entry):
+    """Whether a box may stay in its list: it reaches no further than loose cells may, and is not much too small."""
+    if at < 0:
+        return level < 2
+    offset, present = at - np.int64(own[HEADS]), np.int64(1)
+    while offset >= cells_below(present + 1):
+        present += 1
+    if level > present + 1:
+        return False
+    offset -= cells_below(present)
+    shift = BITS - present
+    half = 1 << (shift - 1)
+    left, below = (offset & ((1 << present) - 1)) << shift, (offset >> present) << shift
+    return (
+        x_of(entry.low) >= left - half
+        and x_of(entry.high) < left + 3 * half
+        and y_of(entry.low) >= below - half
+        and y_of(entry.high) < below + 3 * half
+    )
 
 
 @kernel

@@ -20,8 +20,9 @@ START, COUNT, ROOM = 0, 1, 2
 LEVEL, HEADS, TOTAL, MASK = 3, 4, 5, 6
 """Columns of terms: the finest level of cells, the first head of the cells, all entries, the levels in use."""
 
-USED_WORDS, USED_HEADS, WIDTH, TARGET, FINEST, LACKING_WORDS, LACKING_HEADS, REGRIDS, FREE = range(9)
-"""Positions in `control`. From FREE on: the first free room of each size, or -1."""
+USED_WORDS, USED_HEADS, WIDTH, TARGET, FINEST, LACKING_WORDS, LACKING_HEADS, REGRIDS = range(8)
+IN_PLACE, REFILED, FREE = 8, 9, 10
+"""Positions in `control`: sizes and settings, counts of work. From FREE on: the first free room of each size, or -1."""
 
 CORNER, SIGNATURE, NUMBER, OTHER_CORNER = range(4)
 """The words of an entry."""
