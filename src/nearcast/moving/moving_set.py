@@ -56,6 +56,8 @@ class MovingSet:
         store = self.subscribers.store
         self.method = make_moving_method(self._method_name, store, self.messages, self.space, self.options)
         self.method.build(store.live_rows(), self.messages.slots())
+        self.messages.recycle()
+        self._built_for = (store.live, len(self.messages))
 
     @property
     def nbytes(self) -> int:
@@ -185,6 +187,10 @@ class MovingSet:
         store = self.subscribers.store
         if store.high > _SMALLEST_COMPACTION and 4 * store.live < store.high:
             self.rebuild()
+        elif _has_changed(store.live, self._built_for[0], 16) or _has_changed(
+            len(self.messages), self._built_for[1], 256
+        ):
+            self.rebuild_method()
         return net_changes(parts, now)
 
     # -- renumbering
@@ -200,6 +206,11 @@ class MovingSet:
         self.subscribers.without_rows = old.without_rows
         self.messages.add(messages, expires)
         self.rebuild_method()
+
+
+def _has_changed(size: int, built: int, least: int) -> bool:
+    """Whether a size is four times, or a quarter of, the size at the last build; sizes below `least` do not count."""
+    return size > 4 * max(built, least) or 4 * max(size, least) < built
 
 
 def _unexpired(new: Subscribed, now: int) -> Subscribed:

@@ -9,7 +9,7 @@ Cost       a move O(postings in the cells of both boxes); an arrival O(its terms
            results.
 Deviates   nothing.
 
-place_codes.py turns coordinates into codes. lists.py is the arena; points.py and boxes.py are the two kinds of lists;
+entry_lists has the arena of lists and the codes of coordinates; points.py and boxes.py are the two kinds of lists;
 search.py reads them and change.py writes them.
 """
 
@@ -22,12 +22,7 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import EVERYWHERE, MovingMethod
-from nearcast.moving.pairs import Pairs, SignedPairs
-from nearcast.moving.term_cells.boxes import KEY, sweep_boxes
-from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
-from nearcast.moving.term_cells.lists import (
+from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     IN_PLACE,
     POINT_WIDTH,
@@ -37,8 +32,13 @@ from nearcast.moving.term_cells.lists import (
     with_lacking_room,
     with_terms,
 )
+from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.live_messages import LiveMessages
+from nearcast.moving.method import EVERYWHERE, MovingMethod
+from nearcast.moving.pairs import Pairs, SignedPairs
+from nearcast.moving.term_cells.boxes import KEY, sweep_boxes
+from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
 from nearcast.moving.term_cells.move import BEGINS, move_rows
-from nearcast.moving.term_cells.place_codes import place_codes
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
 

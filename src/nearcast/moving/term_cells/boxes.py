@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, kernel
-from nearcast.moving.term_cells.lists import (
+from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     CORNER,
     COUNT,
@@ -37,7 +37,7 @@ from nearcast.moving.term_cells.lists import (
     release,
     size_for,
 )
-from nearcast.moving.term_cells.place_codes import BITS, x_of, y_of
+from nearcast.moving.entry_lists.place_codes import BITS, x_of, y_of
 
 LIST, PLACE, KEY = range(3)
 """Columns of spots: a row's list (the head of a cell, or ~term for level 0), its place there, and its term."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.moving.entry_lists.lists import TOTAL, Entry
+from nearcast.moving.entry_lists.place_codes import corner_code, signature
 from nearcast.moving.term_cells.boxes import SINGLE, put_box, remove_box
-from nearcast.moving.term_cells.lists import TOTAL, Entry
-from nearcast.moving.term_cells.place_codes import corner_code, signature
 from nearcast.moving.term_cells.points import put_point
 
 

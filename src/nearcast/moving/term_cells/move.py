@@ -9,9 +9,7 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.matching.store import RowArrays
-from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.boxes import KEY, SINGLE, cells_below, lists_near, move_box, spot_word
-from nearcast.moving.term_cells.lists import (
+from nearcast.moving.entry_lists.lists import (
     CORNER,
     COUNT,
     FINEST,
@@ -26,7 +24,7 @@ from nearcast.moving.term_cells.lists import (
     Entry,
     packed_pair,
 )
-from nearcast.moving.term_cells.place_codes import (
+from nearcast.moving.entry_lists.place_codes import (
     BITS,
     NOWHERE,
     SURELY,
@@ -35,6 +33,8 @@ from nearcast.moving.term_cells.place_codes import (
     corner_code,
     overlap_of,
 )
+from nearcast.moving.pairs import boxes_overlap, has_terms
+from nearcast.moving.term_cells.boxes import KEY, SINGLE, cells_below, lists_near, move_box, spot_word
 
 BEGINS = np.int64(1) << 31
 """Set in a packed pair that begins to hold; the others cease to."""

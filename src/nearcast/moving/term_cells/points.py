@@ -6,8 +6,7 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel
-from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.lists import (
+from nearcast.moving.entry_lists.lists import (
     COUNT,
     FINEST,
     HEADS,
@@ -25,7 +24,8 @@ from nearcast.moving.term_cells.lists import (
     packed_pair,
     release,
 )
-from nearcast.moving.term_cells.place_codes import BITS, NOWHERE, SURELY, overlap_of, x_of, y_of
+from nearcast.moving.entry_lists.place_codes import BITS, NOWHERE, SURELY, overlap_of, x_of, y_of
+from nearcast.moving.pairs import boxes_overlap, has_terms
 
 
 @inline_kernel

@@ -9,9 +9,7 @@ import numpy as np
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
 from nearcast.matching.store import RowArrays
-from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, cells_below, lists_near, spot_word
-from nearcast.moving.term_cells.lists import (
+from nearcast.moving.entry_lists.lists import (
     CORNER,
     COUNT,
     FINEST,
@@ -24,7 +22,7 @@ from nearcast.moving.term_cells.lists import (
     Lists,
     packed_pair,
 )
-from nearcast.moving.term_cells.place_codes import (
+from nearcast.moving.entry_lists.place_codes import (
     NOWHERE,
     SURELY,
     CodedBox,
@@ -34,6 +32,8 @@ from nearcast.moving.term_cells.place_codes import (
     overlap_of,
     signature,
 )
+from nearcast.moving.pairs import boxes_overlap, has_terms
+from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, cells_below, lists_near, spot_word
 from nearcast.moving.term_cells.points import scan_points
 
 

@@ -199,3 +199,11 @@ def drop_dead(lists, table, at, is_live):
 def packed_pair(row, slot):
     """A row and a message in one number."""
     return (np.int64(row) << 32) | np.int64(slot)
+
+
+@kernel
+def drop_dead_of_heads(lists, n_heads, is_live):
+    """Remove the entries of dead messages from the first lists of `heads`."""
+    for head in range(n_heads):
+        if lists.heads[head, COUNT]:
+            drop_dead(lists, lists.heads, head, is_live)
