@@ -25,7 +25,6 @@ from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.moving.ap_plus_tree.build import Builder, Node, Sample
 from nearcast.moving.ap_plus_tree.change import (
-    BEGINS,
     find_messages,
     insert_rows,
     move_rows,
@@ -45,6 +44,7 @@ from nearcast.moving.ap_plus_tree.tree import (
     tree_bytes,
     with_nodes,
 )
+from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import COUNT, ROOM, START, drop_dead_of_heads, release, with_lacking_room
 from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages

@@ -2,71 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel
-from nearcast.matching.store import RowArrays
 from nearcast.moving.ap_plus_tree.route import entered_children, route_of_row, sorted_ranks
 from nearcast.moving.ap_plus_tree.tree import KIND, LEAF, NONE, ROOT
-from nearcast.moving.entry_lists.lists import (
-    COUNT,
-    ROOM,
-    ROOMS,
-    START,
-    Entry,
-    append,
-    entry_at,
-    has_room,
-    overwrite,
-    packed_pair,
-    release,
-    size_for,
+from nearcast.moving.entry_lists.copies import (
+    BEGINNING,
+    CEASING,
+    RowMove,
+    drop_row,
+    lists_have_room,
+    place_of_row,
+    same_within,
+    scan_changes,
+    scan_rows,
 )
-from nearcast.moving.entry_lists.place_codes import (
-    NOWHERE,
-    SURELY,
-    CodedBox,
-    coded_box,
-    corner_code,
-    overlap_of,
-    signature,
-)
-from nearcast.moving.pairs import boxes_overlap, has_terms
-
-BEGINS = np.int64(1) << 31
-"""Set in a packed pair that begins to hold; the others cease to."""
-
-CEASING, BEGINNING = 1, 2
-"""Which pairs of a scan are reported: either, or their sum for both."""
-
-_WIDTH = 4
-
-
-class RowMove(NamedTuple):
-    """A row at an old and a new box. A row that comes or goes has the same box twice, and `reported` says which."""
-
-    rows: RowArrays
-    row: int
-    boxes: np.ndarray  # float64[n,4]  the new boxes
-    number: int  # of this move
-    old: CodedBox
-    new: CodedBox
-    signature: int
-    is_new_only: bool  # the row is nowhere before
-
-
-@kernel
-def _lists_have_room(lists, nodes, n):
-    """Whether one more entry fits into the list of each of these nodes."""
-    words = 0
-    for k in range(n):
-        head = lists.heads[nodes[k]]
-        if head[COUNT] == head[ROOM]:
-            words += _WIDTH * ROOMS[size_for(np.int64(head[ROOM]) + 1)]
-    return has_room(lists, words, 0)
+from nearcast.moving.entry_lists.lists import Entry, append, overwrite
+from nearcast.moving.entry_lists.place_codes import coded_box, corner_code, signature
 
 
 @kernel
@@ -78,7 +32,7 @@ def insert_rows(tree, rows, wanted, top, done):
         first, count, box = rows.offsets[row], np.int64(rows.n_terms[row]), rows.boxes[row]
         route[0] = top
         route, n = route_of_row(tree, sorted_ranks(tree.ranks, rows.terms, first, count), box, route)
-        if n == NONE or not _lists_have_room(tree.rows, route, n):
+        if n == NONE or not lists_have_room(tree.rows, route, n):
             return i
         low, high = corner_code(tree.codes, box[0], box[1]), corner_code(tree.codes, box[2], box[3])
         entry = Entry(low, high, signature(rows.terms, first, count), np.uint32(row))
@@ -101,29 +55,8 @@ def remove_rows(tree, rows, wanted, done):
             return i
         for k in range(n):
             if tree.nodes[route[k], KIND] == LEAF:
-                _drop(tree.rows, np.int64(route[k]), row)
+                drop_row(tree.rows, np.int64(route[k]), row)
     return len(wanted)
-
-
-@kernel
-def _place(lists, node, row):
-    """The place of a row in the list of a leaf."""
-    head = lists.heads[node]
-    first = np.int64(head[START]) + 2 * np.int64(head[ROOM])
-    k = 0
-    while lists.words[first + k] != row:
-        k += 1
-    return k
-
-
-@kernel
-def _drop(lists, node, row):
-    k, last = _place(lists, node, row), lists.heads[node, COUNT] - 1
-    if k != last:
-        overwrite(lists, lists.heads, node, k, entry_at(lists, lists.heads, node, last))
-    lists.heads[node, COUNT] = last
-    if last == 0:
-        release(lists, lists.heads, node)
 
 
 @kernel
@@ -142,7 +75,7 @@ def find_messages(tree, rows, messages, wanted):
         place, bits = coded_box(low, high), signature(rows.terms, first, count)
         move = RowMove(rows, row, rows.boxes, row, place, place, bits, True)
         for k in range(length):
-            out, n = _scan(tree.messages, np.int64(route[k]), move, messages, BEGINNING, out, n)
+            out, n = scan_changes(tree.messages, np.int64(route[k]), move, messages, BEGINNING, out, n)
     return out, n, len(wanted)
 
 
@@ -158,7 +91,7 @@ def move_rows(tree, rows, messages, wanted, boxes, done):
         old_route[0] = new_route[0] = ROOT
         old_route, n_old = route_of_row(tree, ranks, old_box, old_route)
         new_route, n_new = route_of_row(tree, ranks, new_box, new_route)
-        if n_old == NONE or n_new == NONE or not _lists_have_room(tree.rows, new_route, n_new):
+        if n_old == NONE or n_new == NONE or not lists_have_room(tree.rows, new_route, n_new):
             return out, n, i
         low, high = corner_code(tree.codes, new_box[0], new_box[1]), corner_code(tree.codes, new_box[2], new_box[3])
         was = corner_code(tree.codes, old_box[0], old_box[1]), corner_code(tree.codes, old_box[2], old_box[3])
@@ -180,12 +113,12 @@ def _leave_and_stay(tree, move, messages, old_route, new_route, out, n):
             stays = stays or other == node
         at = np.int64(node)
         if stays:
-            if not _same_within(tree.regions[at], move):
-                out, n = _scan(tree.messages, at, move, messages, CEASING + BEGINNING, out, n)
+            if not same_within(tree.regions[at], move):
+                out, n = scan_changes(tree.messages, at, move, messages, CEASING + BEGINNING, out, n)
         else:
-            out, n = _scan(tree.messages, at, move, messages, CEASING, out, n)
+            out, n = scan_changes(tree.messages, at, move, messages, CEASING, out, n)
             if tree.nodes[at, KIND] == LEAF:
-                _drop(tree.rows, at, move.row)
+                drop_row(tree.rows, at, move.row)
     return out, n
 
 
@@ -198,53 +131,12 @@ def _enter(tree, entry, move, messages, routes, out, n):
             was_there = was_there or other == node
         at = np.int64(node)
         if not was_there:
-            out, n = _scan(tree.messages, at, move, messages, BEGINNING, out, n)
+            out, n = scan_changes(tree.messages, at, move, messages, BEGINNING, out, n)
         if tree.nodes[at, KIND] == LEAF:
             if was_there:
-                overwrite(tree.rows, tree.rows.heads, at, _place(tree.rows, at, move.row), entry)
+                overwrite(tree.rows, tree.rows.heads, at, place_of_row(tree.rows, at, move.row), entry)
             else:
                 append(tree.rows, tree.rows.heads, at, entry)
-    return out, n
-
-
-@kernel
-def _same_within(region, move):
-    """Whether the old and the new box cut the same part out of a region: nothing changes there for points inside."""
-    old, new = move.rows.boxes[move.row], move.boxes[move.number]
-    return (
-        max(old[0], region[0]) == max(new[0], region[0])
-        and max(old[1], region[1]) == max(new[1], region[1])
-        and min(old[2], region[2]) == min(new[2], region[2])
-        and min(old[3], region[3]) == min(new[3], region[3])
-    )
-
-
-@kernel
-def _scan(lists, node, move, messages, reported, out, n):
-    """Append the changes among the messages of a node."""
-    head = lists.heads[node]
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    words = lists.words
-    out = with_room(out, n, count)
-    for k in range(start, start + count):
-        low, high = words[k], words[k + 3 * room]
-        in_old = NOWHERE if move.is_new_only else overlap_of(low, high, move.old)
-        in_new = overlap_of(low, high, move.new)
-        if (in_old == in_new and in_old != 1) or words[k + room] & move.signature != move.signature:
-            continue
-        slot = np.int64(words[k + 2 * room])
-        if not messages.is_live[slot]:
-            continue
-        was, now = in_old == SURELY, in_new == SURELY
-        if in_old != NOWHERE and not was:
-            was = boxes_overlap(move.rows.boxes, move.row, messages.boxes, slot)
-        if in_new != NOWHERE and not now:
-            now = boxes_overlap(move.boxes, move.number, messages.boxes, slot)
-        if was == now or not reported & (BEGINNING if now else CEASING):
-            continue
-        if has_terms(move.rows, move.row, messages, slot):
-            out[n] = packed_pair(move.row, slot) | (BEGINS if now else 0)
-            n += 1
     return out, n
 
 
@@ -261,13 +153,13 @@ def visit_messages(tree, rows, messages, slots, most_copies, done):
         entry = Entry(low, high, signature(messages.terms, first, count), np.uint32(slot))
         if most_copies:
             stack, kids, holders = _holders(tree, ranks, box, most_copies, stack, kids)
-            if not _lists_have_room(tree.messages, stack, holders):
+            if not lists_have_room(tree.messages, stack, holders):
                 return out, n, i
             for k in range(holders):
                 append(tree.messages, tree.messages.heads, np.int64(stack[k]), entry)
         stack, kids, leaves = _holders(tree, ranks, box, 0, stack, kids)
         for k in range(leaves):
-            out, n = _scan_rows(tree.rows, np.int64(stack[k]), entry, (rows, messages), out, n)
+            out, n = scan_rows(tree.rows, np.int64(stack[k]), entry, (rows, messages), out, n)
     return out, n, len(slots)
 
 
@@ -298,25 +190,3 @@ def _holders(tree, ranks, box, most_copies, stack, kids):
             stack[n] = node
             n += 1
     return stack, kids, n
-
-
-@kernel
-def _scan_rows(lists, node, entry, stores, out, n):
-    """Append the rows of a leaf that hold on a message."""
-    rows, messages = stores
-    head = lists.heads[node]
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    words, slot = lists.words, np.int64(entry.number)
-    out = with_room(out, n, count)
-    box = coded_box(entry.low, entry.high)
-    for k in range(start, start + count):
-        overlap = overlap_of(words[k], words[k + 3 * room], box)
-        if overlap == NOWHERE or words[k + room] & entry.signature != words[k + room]:
-            continue
-        row = np.int64(words[k + 2 * room])
-        if overlap != SURELY and not boxes_overlap(rows.boxes, row, messages.boxes, slot):
-            continue
-        if has_terms(rows, row, messages, slot):
-            out[n] = packed_pair(row, slot)
-            n += 1
-    return out, n
