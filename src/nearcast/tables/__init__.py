@@ -3,8 +3,9 @@
 A bad row raises an error or goes to a table of rejects.
 """
 
+from nearcast.tables.changes import CHANGES_SCHEMA, NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
-from nearcast.tables.matches import CHANGES_SCHEMA, MATCHES_SCHEMA, RANKED_SCHEMA, changes_table, matches_table
+from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
 from nearcast.tables.subscriptions import Subscriptions, read_subscriptions, token_terms
@@ -13,6 +14,7 @@ from nearcast.tables.weights import idf, idf_weights, read_weights, subscription
 __all__ = [
     "CHANGES_SCHEMA",
     "MATCHES_SCHEMA",
+    "NO_CHANGES",
     "RANKED_SCHEMA",
     "REJECTS_SCHEMA",
     "Dialect",
@@ -22,6 +24,7 @@ __all__ = [
     "changes_table",
     "idf",
     "idf_weights",
+    "joined_changes",
     "matches_table",
     "read_messages",
     "read_subscriptions",

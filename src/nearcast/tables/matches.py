@@ -1,4 +1,4 @@
-"""Tables of results: matches, distinct and sorted by (message, subscription), and changes, in the order of events."""
+"""Tables of matches, distinct and sorted by (message, subscription)."""
 
 from __future__ import annotations
 
@@ -6,21 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.ragged import take
-from nearcast.model import NO_TIME, Changes
 
 MATCHES_SCHEMA = pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
 RANKED_SCHEMA = MATCHES_SCHEMA.append(pa.field("score", pa.float64()))
 """The score is null for subscriptions of a kind without scores."""
-CHANGES_SCHEMA = pa.schema(
-    [
-        ("message", pa.int64()),
-        ("subscription", pa.int64()),
-        ("change", pa.int8()),
-        ("score", pa.float64()),
-        ("time", pa.timestamp("us", "UTC")),
-    ]
-)
-"""`change` is +1 or -1. An unknown score or time is null."""
 
 
 def matches_table(
@@ -40,15 +29,3 @@ def matches_table(
     if scores is None:
         return pa.table(columns, schema=MATCHES_SCHEMA)
     return pa.table([*columns, pa.array(scores, mask=np.isnan(scores))], schema=RANKED_SCHEMA)
-
-
-def changes_table(changes: Changes) -> pa.Table:
-    """The changes table, in the order of the changes."""
-    columns = [
-        pa.array(changes.message_ids),
-        pa.array(changes.subscription_ids),
-        pa.array(changes.signs),
-        pa.array(changes.scores, mask=np.isnan(changes.scores)),
-        pa.array(changes.times, pa.timestamp("us", "UTC"), mask=changes.times == NO_TIME),
-    ]
-    return pa.table(columns, schema=CHANGES_SCHEMA)

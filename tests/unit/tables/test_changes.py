@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from nearcast.model import NO_TIME, Changes
-from nearcast.tables import CHANGES_SCHEMA, changes_table
+from nearcast.tables import CHANGES_SCHEMA, NO_CHANGES, changes_table, joined_changes
 
 
 def test_changes_keep_their_order_and_unknown_values_are_null() -> None:
@@ -18,3 +18,10 @@ def test_changes_keep_their_order_and_unknown_values_are_null() -> None:
         (6, 2, -1, None, None),
         (7, 1, 1, 0.25, datetime(1970, 1, 1, tzinfo=UTC)),
     ]
+
+
+def test_changes_of_several_steps_are_joined_in_their_order() -> None:
+    first = Changes(np.array([7]), np.array([1]), np.array([1], np.int8), np.array([0.5]), np.array([NO_TIME]))
+    second = first._replace(signs=np.array([-1], np.int8))
+    assert joined_changes([first, NO_CHANGES, second]).signs.tolist() == [1, -1]
+    assert changes_table(joined_changes([])).equals(CHANGES_SCHEMA.empty_table())
