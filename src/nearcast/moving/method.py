@@ -137,7 +137,7 @@ def moving_methods() -> list[str]:
     """The names of all moving methods."""
     package = importlib.import_module("nearcast.moving")
     for module in pkgutil.iter_modules(package.__path__):
-        if module.name != "checks":
+        if module.name not in ("checks", "tracks"):
             importlib.import_module(f"nearcast.moving.{module.name}")
     return sorted(REGISTRY)
 

@@ -30,6 +30,9 @@ Time = datetime | np.datetime64 | str | int
 
 MOVING_FORMAT = ("nearcast-moving", 1)
 
+_SMALLEST_VOCABULARY = 4096
+"""Words of messages that are gone are kept until so many have come."""
+
 RESULTS_SCHEMA = pa.schema([("message", pa.int64())])
 
 
@@ -53,6 +56,7 @@ class Moving:
         self.analyser = analyser or Analyser()
         self.vocabulary = Vocabulary()
         self._set = MovingSet(method, Space.of(space), options)
+        self._next_check = _SMALLEST_VOCABULARY
         self.rejects: pa.Table | None = None
         """The bad rows of the last table given with on_bad="skip"."""
         if subscriptions is not None:
@@ -71,6 +75,10 @@ class Moving:
     def method(self) -> str:
         """The name of the method that does the work."""
         return self._set.method.name
+
+    @property
+    def space(self) -> Space:
+        return self._set.space
 
     @property
     def n_messages(self) -> int:
@@ -100,7 +108,9 @@ class Moving:
         The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
         after the clock never lives.
         """
-        return changes_table(self._set.step(self._moment(now), self._read_messages(messages, on_bad)))
+        changes = changes_table(self._set.step(self._moment(now), self._read_messages(messages, on_bad)))
+        self._forget_words()
+        return changes
 
     def move(self, ids: Any, places: Any, now: Time | None = None) -> pa.Table:
         """Give subscriptions new places; return the changes. Of an id that occurs twice, the last place counts.
@@ -118,7 +128,9 @@ class Moving:
         """Advance, move and publish in one step, of which only the net changes are returned."""
         moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
         moved = None if ids is None else (_ids(ids), _places(places))
-        return changes_table(self._set.step(moment, arrivals, moved))
+        changes = changes_table(self._set.step(moment, arrivals, moved))
+        self._forget_words()
+        return changes
 
     def subscribe(self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
         """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
@@ -151,6 +163,19 @@ class Moving:
         expires = np.asarray(read.expires)[good]
         batch = MessageBatch(read.ids[good], *_with_everywhere(terms, starts), read.boxes[good], read.times[good])
         return Arrivals(batch, np.where(expires == NO_TIME, NEVER, expires))
+
+    def _forget_words(self) -> None:
+        """Number the words anew when half of them are in no live subscription or message any more."""
+        if len(self.vocabulary) < self._next_check:
+            return
+        is_used = self._set.used_terms(len(self.vocabulary) + 1)
+        is_used[EVERYWHERE] = True
+        if 2 * np.count_nonzero(is_used) <= len(self.vocabulary):
+            words = self.vocabulary.tokens(np.flatnonzero(is_used)[1:] - 1)
+            self.vocabulary = Vocabulary()
+            self.vocabulary.add(words)
+            self._set.rebuild((np.cumsum(is_used) - 1).astype(np.int32))
+        self._next_check = max(_SMALLEST_VOCABULARY, 2 * len(self.vocabulary))
 
     # -- files
 

@@ -195,12 +195,26 @@ class MovingSet:
 
     # -- renumbering
 
-    def rebuild(self) -> None:
-        """Number rows and messages anew and build the method again: returns the memory of what is gone."""
+    def used_terms(self, n_terms: int) -> np.ndarray:
+        """bool[n_terms]: which terms occur in live subscriptions or messages."""
+        is_used = np.zeros(n_terms, bool)
+        batch, _ = self.subscribers.store.batch(self.subscribers.store.live_rows())
+        for terms in (batch.terms, batch.not_terms, self.messages.batch(self.messages.slots())[0].terms):
+            is_used[terms] = True
+        return is_used
+
+    def rebuild(self, new_terms: np.ndarray | None = None) -> None:
+        """Number rows and messages anew and build the method again: returns the memory of what is gone.
+
+        `new_terms`, by old term, gives terms new numbers in the same order.
+        """
         old, store = self.subscribers, self.subscribers.store
         rows = store.live_rows()
         batch, shapes = store.batch(rows[np.argsort(store.owner_ids[rows], kind="stable")])
         messages, expires = self.messages.batch(self.messages.slots())
+        if new_terms is not None:
+            batch = batch._replace(terms=new_terms[batch.terms], not_terms=new_terms[batch.not_terms])
+            messages = messages._replace(terms=new_terms[messages.terms])
         self.subscribers, self.messages = Subscribers(self.space), LiveMessages()
         self.subscribers.add(_NO_IDS, batch, shapes)
         self.subscribers.without_rows = old.without_rows
