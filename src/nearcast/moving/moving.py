@@ -18,6 +18,7 @@ from nearcast.geo.space import Space
 from nearcast.model import NEVER, NO_TIME, MessageBatch
 from nearcast.moving.method import EVERYWHERE
 from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
+from nearcast.moving.safe_regions import SafeRegions, Where
 from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
 from nearcast.tables import Dialect, OnBad, as_arrow, changes_table, read_subscriptions
@@ -51,12 +52,26 @@ class Moving:
         space: Sequence[float] | None = None,
         *,
         analyser: Analyser | None = None,
+        safe: bool = False,
+        where: Where | None = None,
         **options: Any,
     ) -> None:
+        """`space` makes coordinates planar. The options are those of the method.
+
+        With `safe`, clients report only when they leave their safe region: see `must_report`. `where` is called with
+        the ids (int64[n]) of clients whose place a new message makes necessary, and returns their boxes (float64[n,4]).
+        The largest safe radius is `reach`, 1 % of the space unless given.
+        """
+        reach = options.pop("reach", None)
         self.analyser = analyser or Analyser()
         self.vocabulary = Vocabulary()
         self._set = MovingSet(method, Space.of(space), options)
         self._next_check = _SMALLEST_VOCABULARY
+        self._safe: SafeRegions | None = None
+        if safe:
+            self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), where)
+        elif reach is not None or where is not None:
+            raise InvalidInput("reach and where belong to safe=True")
         self.rejects: pa.Table | None = None
         """The bad rows of the last table given with on_bad="skip"."""
         if subscriptions is not None:
@@ -108,7 +123,7 @@ class Moving:
         The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
         after the clock never lives.
         """
-        changes = changes_table(self._set.step(self._moment(now), self._read_messages(messages, on_bad)))
+        changes = changes_table(self._steps.step(self._moment(now), self._read_messages(messages, on_bad)))
         self._forget_words()
         return changes
 
@@ -118,17 +133,17 @@ class Moving:
         `places` is float64[n, 4] (xmin, ymin, xmax, ymax: the new region is this box), or float64[n, 2] (x, y: circles
         and points keep their size and follow).
         """
-        return changes_table(self._set.step(self._moment(now), moved=(_ids(ids), _places(places))))
+        return changes_table(self._steps.step(self._moment(now), moved=(_ids(ids), _places(places))))
 
     def advance(self, now: Time) -> pa.Table:
         """Set the clock; return the changes. What expires at `now` is gone."""
-        return changes_table(self._set.step(_microseconds(now)))
+        return changes_table(self._steps.step(_microseconds(now)))
 
     def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
         moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
         moved = None if ids is None else (_ids(ids), _places(places))
-        changes = changes_table(self._set.step(moment, arrivals, moved))
+        changes = changes_table(self._steps.step(moment, arrivals, moved))
         self._forget_words()
         return changes
 
@@ -138,16 +153,33 @@ class Moving:
         read = read_subscriptions(subscriptions, self.vocabulary, dialect)
         self.rejects = read.rejects
         return changes_table(
-            self._set.subscribe(Subscribed(read.ids, moving_rows(read.rows()), read.shapes), self._moment(now))
+            self._steps.subscribe(Subscribed(read.ids, moving_rows(read.rows()), read.shapes), self._moment(now))
         )
 
     def unsubscribe(self, ids: Any, now: Time | None = None) -> pa.Table:
         """Forget subscriptions; return the changes. An unknown id is an error."""
-        return changes_table(self._set.unsubscribe(np.unique(_ids(ids)), self._moment(now)))
+        return changes_table(self._steps.unsubscribe(np.unique(_ids(ids)), self._moment(now)))
 
     def results(self, subscription: int) -> pa.Table:
         """The live messages that a subscription matches now: a table with a column `message`, in ascending order."""
         return pa.table([pa.array(self._set.results(int(subscription)))], schema=RESULTS_SCHEMA)
+
+    def must_report(self, ids: Any, boxes: Any) -> np.ndarray:
+        """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
+        if self._safe is None:
+            raise InvalidInput("without safe=True every client reports every move")
+        return self._safe.must_report(_ids(ids), _places(boxes))
+
+    @property
+    def traffic(self) -> dict[str, int]:
+        """With safe=True: reports of clients, recalls of clients, and changes pushed to clients."""
+        if self._safe is None:
+            return {}
+        return {"reports": self._safe.reports, "recalls": self._safe.recalls, "pushes": self._safe.pushes}
+
+    @property
+    def _steps(self) -> MovingSet | SafeRegions:
+        return self._set if self._safe is None else self._safe
 
     def _moment(self, now: Time | None) -> int | None:
         return None if now is None else _microseconds(now)
@@ -174,7 +206,7 @@ class Moving:
             words = self.vocabulary.tokens(np.flatnonzero(is_used)[1:] - 1)
             self.vocabulary = Vocabulary()
             self.vocabulary.add(words)
-            self._set.rebuild((np.cumsum(is_used) - 1).astype(np.int32))
+            self._steps.rebuild((np.cumsum(is_used) - 1).astype(np.int32))
         self._next_check = max(_SMALLEST_VOCABULARY, 2 * len(self.vocabulary))
 
     # -- files
@@ -205,6 +237,12 @@ def _with_everywhere(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray,
     is_term[longer[:-1]] = False
     out[is_term] = terms + 1
     return out, longer
+
+
+def _width(space: Space) -> float:
+    """The larger side of a space."""
+    xmin, ymin, xmax, ymax = space.bounds
+    return max(xmax - xmin, ymax - ymin)
 
 
 def _ids(ids: Any) -> np.ndarray:

@@ -109,6 +109,12 @@ class MovingSet:
 
     # -- checks, before anything is changed
 
+    def check_step(self, now: int | None, moved: tuple[np.ndarray, np.ndarray] | None) -> None:
+        """Raise InvalidInput where `step` would."""
+        moment = self._checked_now(now)
+        if moved is not None:
+            self._checked_moves(*moved, self.subscribers.expired(moment))
+
     def _checked_now(self, now: int | None) -> int:
         if now is not None and now < self.now:
             raise InvalidInput(f"time goes backwards: {_shown(now)} is before {_shown(self.now)}; advance only")

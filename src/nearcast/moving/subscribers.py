@@ -27,6 +27,10 @@ class KnownOwners(Owners):
         """bool[n]"""
         return np.asarray(self._first.get(ids) != ABSENT)
 
+    def first_rows(self, ids: np.ndarray) -> np.ndarray:
+        """int32[n]: the first row of each id, or ABSENT."""
+        return self._first.get(ids)
+
 
 class Moves(NamedTuple):
     """New places of some subscriptions, checked: each subscription once."""
@@ -67,6 +71,10 @@ class Subscribers:
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
         """int32[...]: all rows of these ids, which do not repeat, in their order."""
         return self.owners.rows(ids)
+
+    def first_rows(self, ids: np.ndarray) -> np.ndarray:
+        """int32[n]: the first row of each id, or -1."""
+        return self.owners.first_rows(ids)
 
     def expired(self, now: int) -> np.ndarray:
         """int64[...]: the subscriptions whose expiry is not after `now`."""
