@@ -9,7 +9,8 @@ Cost       a move O(nodes of both routes, and the messages of those that change)
            the rows of their leaves); at most `copies` copies of a message.
 Deviates   A row's list of leaves is found by its route, not stored. A message stays at a node where a cell that it
            enters is absent, or where its copies would be too many. Messages of a divided leaf stay there until they
-           expire. Drift rebuilds the whole tree. T_delta is estimated in closed form.
+           expire. Drift rebuilds the whole tree. T_delta is estimated in closed form. messages_by="words" and "place"
+           are the variants AP+k-tree and AP+s-tree.
 
 tree.py has the arrays, costs.py the cost model, build.py the divisions, route.py the routes, change.py the kernels.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.moving.ap_plus_tree.build import Builder, Node, Sample
@@ -44,11 +46,12 @@ from nearcast.moving.ap_plus_tree.tree import (
     tree_bytes,
     with_nodes,
 )
+from nearcast.moving.cell_copies import MessagesByCell
 from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import COUNT, ROOM, START, drop_dead_of_heads, release, with_lacking_room
 from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import MovingMethod
+from nearcast.moving.method import MovingMethod, difference
 from nearcast.moving.pairs import Pairs, SignedPairs
 
 _SAMPLE = 20_000
@@ -58,9 +61,15 @@ _THETA_KL = 0.001
 class ApPlusTree(MovingMethod):
     name = "ap+-tree"
     paper = "ap-tree"
-    checked_with = ({}, {"f": 4, "theta_p": 2, "copies": 3, "dead_share": 0.0}, {"f": 9, "theta_p": 3})
+    checked_with = (
+        {},
+        {"f": 4, "theta_p": 2, "copies": 3, "dead_share": 0.0},
+        {"f": 9, "theta_p": 3},
+        {"messages_by": "words"},
+        {"f": 4, "theta_p": 2, "messages_by": "place"},
+    )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  options: the contract reads their names and defaults from here
         self,
         store: RowStore,
         messages: LiveMessages,
@@ -69,8 +78,14 @@ class ApPlusTree(MovingMethod):
         theta_p: int = 40,
         copies: int = 200,
         dead_share: float = 0.25,
+        messages_by: str = "tree",
     ) -> None:
         super().__init__(store, messages, space)
+        if messages_by not in ("tree", "words", "place"):
+            raise InvalidInput(f"messages_by is tree, words (AP+k-tree) or place (AP+s-tree), not '{messages_by}'")
+        self._apart = None
+        if messages_by != "tree":
+            self._apart, copies = MessagesByCell(store, messages, space, messages_by == "words"), 0
         self._fit = Fit(f, theta_p)
         self._copies = copies
         self._dead_share = dead_share
@@ -92,7 +107,10 @@ class ApPlusTree(MovingMethod):
         self._changed = 0
         self._insert(rows)
         self._weights = self._tree.rows.heads[: self._tree.used[USED_NODES], COUNT].copy()
-        self._visit(slots, self._copies)
+        if self._apart is None:
+            self._visit(slots, self._copies)
+        else:
+            self._apart.build(rows, slots)
 
     def _first_ranks(self) -> np.ndarray:
         """int32[terms]: the most frequent term has rank 0."""
@@ -129,6 +147,8 @@ class ApPlusTree(MovingMethod):
     # -- the contract
 
     def insert(self, rows: np.ndarray) -> None:
+        if self._apart is not None:
+            self._apart.insert(rows)
         self._insert(rows)
         self._changed += len(rows)
         self._maintain()
@@ -138,6 +158,8 @@ class ApPlusTree(MovingMethod):
         self._changed += len(rows)
 
     def find(self, rows: np.ndarray) -> Pairs:
+        if self._apart is not None:
+            return self._apart.find(rows)
         arrays, own = self.store.arrays, self.messages.arrays
         self._rank(self.store.n_terms)
         # Rows that are done are left out of the next call: find_messages always starts with the first.
@@ -153,6 +175,13 @@ class ApPlusTree(MovingMethod):
         return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))
 
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
+        if self._apart is not None:
+            before = self._apart.find(rows)
+            self._move(rows, boxes)
+            return difference(before, self._apart.find(rows))
+        return self._move(rows, boxes)
+
+    def _move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
         arrays, own, boxes = self.store.arrays, self.messages.arrays, np.ascontiguousarray(boxes)
         self.motion.learn_moves(arrays.boxes[rows], boxes, self.store.live)
         packed = np.unique(self._run(lambda done: move_rows(self._tree, arrays, own, rows, boxes, done), len(rows)))
@@ -163,6 +192,8 @@ class ApPlusTree(MovingMethod):
 
     def arrive(self, slots: np.ndarray) -> Pairs:
         self.motion.messages += len(slots)
+        if self._apart is not None:
+            self._apart.arrive(slots)
         return self._visit(slots, self._copies)
 
     def leave(self, slots: np.ndarray) -> Pairs:
@@ -171,6 +202,8 @@ class ApPlusTree(MovingMethod):
     def sweep(self) -> bool:
         if self.messages.n_dead <= self._dead_share * len(self.messages):
             return False
+        if self._apart is not None:
+            return self._apart.sweep()
         drop_dead_of_heads(self._tree.messages, int(self._tree.used[USED_NODES]), self.messages.arrays.is_live)
         return True
 
@@ -248,7 +281,7 @@ class ApPlusTree(MovingMethod):
 
     @property
     def nbytes(self) -> int:
-        return tree_bytes(self._tree)
+        return tree_bytes(self._tree) + (0 if self._apart is None else self._apart.nbytes)
 
     @property
     def report(self) -> dict[str, int]:

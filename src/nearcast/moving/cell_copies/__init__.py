@@ -10,6 +10,8 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import IntMap, IntMapArrays
+from nearcast.geo.space import Space
+from nearcast.matching.store import RowStore
 from nearcast.moving.cell_copies.kernels import (
     LACKING,
     USED,
@@ -31,6 +33,7 @@ from nearcast.moving.entry_lists.lists import (
     with_lacking_room,
 )
 from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
 
@@ -43,7 +46,7 @@ class CellCopies(MovingMethod):
     paper = "ap-tree"
     side = 40
     finest = 0
-    words_first = False
+    words_first: bool = False
 
     def build(self, rows: np.ndarray, slots: np.ndarray) -> None:
         shape = np.array([self.side, self.finest, self.words_first], np.int64)
@@ -62,12 +65,17 @@ class CellCopies(MovingMethod):
 
     def _insert(self, rows: np.ndarray, slots: np.ndarray) -> None:
         self._use_levels(self.store.arrays.boxes[rows], slots)
-        row_terms = grown(self._lists.row_terms, len(self.store.arrays.flags))
-        row_terms[rows] = self._rarest(rows)
-        self._lists, done = self._lists._replace(row_terms=row_terms), 0
+        self._learn_terms(rows)
+        done = 0
         while done < len(rows):
             done = insert_rows(self._lists, self.store.arrays, rows, done)
             self._make_room(done < len(rows))
+
+    def _learn_terms(self, rows: np.ndarray) -> None:
+        """Choose the term of each row."""
+        row_terms = grown(self._lists.row_terms, len(self.store.arrays.flags))
+        row_terms[rows] = self._rarest(rows)
+        self._lists = self._lists._replace(row_terms=row_terms)
 
     def _rarest(self, rows: np.ndarray) -> np.ndarray:
         """int32[n]: the rarest term of each row among the rows."""
@@ -145,6 +153,27 @@ class CellCopies(MovingMethod):
         lists = self._lists
         own = (lists.keys, lists.values, lists.regions, lists.row_terms)
         return sum(int(array.nbytes) for array in own) + list_bytes(lists.rows) + list_bytes(lists.messages)
+
+
+class MessagesByCell(CellCopies):
+    """Messages alone, for methods that index rows in another way. A row is named before it is searched for."""
+
+    def __init__(self, store: RowStore, messages: LiveMessages, space: Space, words_first: bool) -> None:
+        super().__init__(store, messages, space)
+        self.words_first = words_first  # an attribute of the object here
+
+    def insert(self, rows: np.ndarray) -> None:
+        self._learn_terms(rows)
+
+    def remove(self, rows: np.ndarray) -> None:
+        pass
+
+    def _insert(self, rows: np.ndarray, slots: np.ndarray) -> None:
+        self._learn_terms(rows)
+
+    def arrive(self, slots: np.ndarray) -> Pairs:
+        self._post(slots, self._levels)
+        return Pairs(np.zeros(0, np.int32), np.zeros(0, np.int32))
 
 
 def _pairs(out: np.ndarray, n: int) -> Pairs:
