@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nearcast.engine.index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
     from nearcast.errors import NearcastError as NearcastError
+    from nearcast.moving.moving import Moving as Moving
     from nearcast.text.analyser import Analyser as Analyser
     from nearcast.text.vocabulary import Vocabulary as Vocabulary
     from nearcast.topk.topk import TopK as TopK
@@ -35,6 +36,7 @@ _MODULES = {
     "Index": "nearcast.engine.index",
     "InvalidInput": "nearcast.errors",
     "Match": "nearcast.engine.engine",
+    "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
     "TopK": "nearcast.topk.topk",
     "Vocabulary": "nearcast.text.vocabulary",

@@ -19,6 +19,7 @@ from nearcast.cli.docs import docs
 from nearcast.cli.generate import generate
 from nearcast.cli.match import match
 from nearcast.cli.methods import methods
+from nearcast.cli.move.command import move
 from nearcast.cli.pipeline import commands as pipeline
 from nearcast.cli.pipeline.stream import stream
 from nearcast.cli.top.command import top
@@ -59,7 +60,7 @@ def _group(commands: Sequence[Callable[..., None]], **options: Any) -> typer.Typ
 
 
 app = _group(
-    (match, top, methods, generate),
+    (match, top, move, methods, generate),
     cls=Commands,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -1,0 +1,143 @@
+"""Routes through the tree: the nodes of a row at a place, and the nodes that a message enters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.growable import with_room
+from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import sort_in_place
+from nearcast.moving.ap_plus_tree.tree import (
+    ACROSS,
+    BORDERS,
+    DUMMY,
+    K_NODE,
+    KIDS,
+    KIND,
+    LEAF,
+    LEVEL,
+    NONE,
+    add_leaf,
+    borders_up_to,
+    cell_range,
+    cell_region,
+    covers,
+)
+
+
+@kernel
+def sorted_ranks(ranks, terms, first, count):
+    """int32[count]: the ranks of some terms, ascending."""
+    out = np.empty(count, np.int32)
+    for k in range(count):
+        out[k] = ranks[terms[first + k]]
+    sort_in_place(out, 0, count)
+    return out
+
+
+@kernel
+def route_of_row(tree, row_ranks, box, route):
+    """(route, n): the nodes of a row with these ranks at a box, from the node route[0] to its leaves, each once.
+
+    Absent children are created, as empty leaves. n is NONE if there is no room for them.
+    """
+    n, at = 1, 0
+    while at < n:
+        node = np.int64(route[at])
+        at += 1
+        own = tree.nodes[node]
+        if own[KIND] == LEAF:
+            continue
+        if own[KIND] == K_NODE:
+            is_over = own[LEVEL] >= len(row_ranks)
+        else:
+            is_over = covers(box, tree.regions[node])
+        if is_over or own[KIND] == K_NODE:
+            kid = np.int64(NONE) if is_over else _cut(tree, node, row_ranks[own[LEVEL]])
+            child = _child(tree, node, kid)
+            if child == NONE:
+                return route, np.int64(NONE)
+            route = with_room(route, n, 1)
+            route[n] = child
+            n += 1
+        else:
+            route, n = _cells_of_row(tree, node, box, route, n)
+            if n == NONE:
+                return route, np.int64(NONE)
+    return route, np.int64(n)
+
+
+@kernel
+def _cut(tree, node, rank):
+    """The position in `kids` of the cut of a rank."""
+    own = tree.nodes[node]
+    return np.int64(own[KIDS]) + borders_up_to(tree.borders, np.int64(own[BORDERS]), np.int64(own[ACROSS]) - 1, rank)
+
+
+@kernel
+def _child(tree, node, kid):
+    """A child of a k-node, or the dummy of any node (kid NONE), created if absent; NONE without room."""
+    own = tree.nodes[node]
+    child = np.int64(own[DUMMY]) if kid == NONE else np.int64(tree.kids[kid])
+    if child == NONE:
+        level = own[LEVEL] + 1 if kid != NONE else own[LEVEL]
+        child = add_leaf(tree, node, kid, level, tree.regions[node])
+    return child
+
+
+@kernel
+def _cells_of_row(tree, node, box, route, n):
+    own = tree.nodes[node]
+    left, right, below, above = cell_range(tree, node, box)
+    route = with_room(route, n, (right - left + 1) * (above - below + 1))
+    for line in range(below, above + 1):
+        for column in range(left, right + 1):
+            kid = np.int64(own[KIDS]) + line * own[ACROSS] + column
+            child = np.int64(tree.kids[kid])
+            if child == NONE:
+                child = add_leaf(tree, node, kid, own[LEVEL], cell_region(tree, node, column, line))
+                if child == NONE:
+                    return route, np.int64(NONE)
+            route[n] = child
+            n += 1
+    return route, np.int64(n)
+
+
+@kernel
+def entered_children(tree, node, position, ranks, box, out):
+    """(out, n, is_whole): (child, position) pairs that a message enters from a node, and whether none is absent.
+
+    `position` is how many of the message's ascending ranks are used up.
+    """
+    own = tree.nodes[node]
+    n, is_whole = 0, True
+    if own[DUMMY] != NONE:
+        out = with_room(out, 0, 2)
+        out[0], out[1], n = own[DUMMY], position, 1
+    else:
+        is_whole = own[KIND] == K_NODE and own[LEVEL] == 0  # every row has a first term
+    if own[KIND] == K_NODE:
+        last = np.int64(-1)
+        out = with_room(out, 2 * n, 2 * (len(ranks) - position))
+        for k in range(position, len(ranks)):
+            kid = _cut(tree, node, ranks[k])
+            if kid == last:
+                continue
+            last = kid
+            is_whole, n = _entered(tree.kids[kid], k + 1, out, n, is_whole)
+        return out, n, is_whole
+    left, right, below, above = cell_range(tree, node, box)
+    out = with_room(out, 2 * n, 2 * (right - left + 1) * (above - below + 1))
+    for line in range(below, above + 1):
+        for column in range(left, right + 1):
+            child = tree.kids[np.int64(own[KIDS]) + line * own[ACROSS] + column]
+            is_whole, n = _entered(child, position, out, n, is_whole)
+    return out, n, is_whole
+
+
+@kernel
+def _entered(child, position, out, n, is_whole):
+    if child == NONE:
+        return False, n
+    out[2 * n], out[2 * n + 1] = child, position
+    return is_whole, n + 1

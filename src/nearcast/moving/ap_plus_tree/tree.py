@@ -1,0 +1,131 @@
+"""The arrays of an AP+-tree.
+
+A k-node divides rows by the rank of their next term into cuts, which together cover all ranks; a row without a next
+term is in the dummy. An s-node divides its region into the cells of a grid; a row whose box covers the region is in the
+dummy. A leaf lists rows. Every node may list messages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nearcast.arrays.growable import grown
+from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.moving.entry_lists.lists import BOX_WIDTH, Lists, empty_lists, list_bytes
+from nearcast.moving.entry_lists.place_codes import PlaceCodes
+
+KIND, LEVEL, KIDS, ACROSS, DOWN, BORDERS, DUMMY, WEIGHT = range(8)
+"""Columns of nodes: the kind; how many terms are used up; the first child; cuts (or columns and lines of cells); the
+first border; the child for what is divided no further; the rows of a leaf when it was built.
+"""
+
+LEAF, K_NODE, S_NODE = range(3)
+NONE, ROOT = -1, 0
+
+USED_NODES, USED_KIDS, USED_BORDERS, LACKING = range(4)
+
+
+class Tree(NamedTuple):
+    """The tree as kernels see it. The lists of rows and of messages have one head for each node."""
+
+    nodes: np.ndarray  # int32[n,8]
+    regions: np.ndarray  # float64[n,4]
+    kids: np.ndarray  # int32[...]  child, or NONE
+    borders: np.ndarray  # float64[...]  lowest ranks of cuts; borders between columns, then between lines
+    ranks: np.ndarray  # int32[terms]  by term: most frequent first
+    used: np.ndarray  # int64[4]
+    rows: Lists
+    messages: Lists
+    codes: PlaceCodes
+
+
+def empty_tree(codes: PlaceCodes, region: np.ndarray, ranks: np.ndarray) -> Tree:
+    """A tree of one empty leaf."""
+    lists = (empty_lists(BOX_WIDTH, 0, 0), empty_lists(BOX_WIDTH, 0, 0))
+    no_kids, no_borders = np.zeros(0, np.int32), np.zeros(0)
+    nodes, regions = np.zeros((0, 8), np.int32), np.zeros((0, 4))
+    tree = Tree(nodes, regions, no_kids, no_borders, ranks, np.zeros(4, np.int64), *lists, codes)
+    tree = with_nodes(tree, 64)
+    tree.regions[ROOT] = region
+    tree.nodes[ROOT, DUMMY] = NONE
+    tree.used[USED_NODES] = 1
+    return tree
+
+
+def with_nodes(tree: Tree, more: int) -> Tree:
+    """The tree with room for so many more nodes."""
+    n = int(tree.used[USED_NODES]) + more
+    rows = tree.rows._replace(heads=grown(tree.rows.heads, n, fill=0))
+    messages = tree.messages._replace(heads=grown(tree.messages.heads, n, fill=0))
+    nodes, regions = grown(tree.nodes, n, fill=0), grown(tree.regions, n, fill=0)
+    return tree._replace(nodes=nodes, regions=regions, rows=rows, messages=messages)
+
+
+def tree_bytes(tree: Tree) -> int:
+    own = (tree.nodes, tree.regions, tree.kids, tree.borders, tree.ranks)
+    return sum(int(array.nbytes) for array in own) + list_bytes(tree.rows) + list_bytes(tree.messages)
+
+
+@kernel
+def add_leaf(tree, parent, kid, level, region):
+    """Create the empty leaf of an absent child; return its number, or NONE without room."""
+    node = tree.used[USED_NODES]
+    if node == len(tree.nodes):
+        tree.used[LACKING] = 1
+        return np.int64(NONE)
+    tree.used[USED_NODES] += 1
+    tree.nodes[node] = 0
+    tree.nodes[node, LEVEL], tree.nodes[node, DUMMY] = level, NONE
+    tree.regions[node] = region
+    if kid == NONE:
+        tree.nodes[parent, DUMMY] = node
+    else:
+        tree.kids[kid] = node
+    return node
+
+
+@inline_kernel
+def borders_up_to(borders, first, count, value):
+    """How many of the ascending borders[first : first + count] are not above a value: the column of the value."""
+    low, high = first, first + count
+    while low < high:
+        middle = (low + high) >> 1
+        if borders[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@inline_kernel
+def cell_range(tree, node, box):
+    """The first and last column, and the first and last line, of the cells that a box overlaps."""
+    own, borders = tree.nodes[node], tree.borders
+    at, across, down = np.int64(own[BORDERS]), np.int64(own[ACROSS]) - 1, np.int64(own[DOWN]) - 1
+    left, right = borders_up_to(borders, at, across, box[0]), borders_up_to(borders, at, across, box[2])
+    below, above = borders_up_to(borders, at + across, down, box[1]), borders_up_to(borders, at + across, down, box[3])
+    return left, right, below, above
+
+
+@inline_kernel
+def cell_region(tree, node, column, line):
+    """The region of a cell, within the region of its node."""
+    own, borders = tree.nodes[node], tree.borders
+    at, across, down = np.int64(own[BORDERS]), np.int64(own[ACROSS]), np.int64(own[DOWN])
+    region = tree.regions[node].copy()
+    if column > 0:
+        region[0] = borders[at + column - 1]
+    if column < across - 1:
+        region[2] = borders[at + column]
+    if line > 0:
+        region[1] = borders[at + across - 1 + line - 1]
+    if line < down - 1:
+        region[3] = borders[at + across - 1 + line]
+    return region
+
+
+@inline_kernel
+def covers(box, region):
+    return box[0] <= region[0] and box[1] <= region[1] and box[2] >= region[2] and box[3] >= region[3]

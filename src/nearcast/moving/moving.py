@@ -1,0 +1,290 @@
+"""`Moving`: tables of subscriptions, messages and places in; tables of changes out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.bundle import read_bundle, write_bundle
+from nearcast.arrays.ragged import sorted_sets, starts_of
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+from nearcast.model import NEVER, NO_TIME, MessageBatch
+from nearcast.moving.method import EVERYWHERE
+from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
+from nearcast.moving.safe_regions import SafeRegions, Where
+from nearcast.moving.saved_state import moving_state, restored_set
+from nearcast.moving.subscribers import moving_rows
+from nearcast.tables import Dialect, OnBad, as_arrow, changes_table, read_subscriptions
+from nearcast.tables.messages import read_message_columns
+from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
+
+Time = datetime | np.datetime64 | str | int
+"""A moment: a datetime (UTC unless it has a zone), an ISO string, or microseconds since 1970."""
+
+MOVING_FORMAT = ("nearcast-moving", 1)
+
+_SMALLEST_VOCABULARY = 4096
+"""Words of messages that are gone are kept until so many have come."""
+
+RESULTS_SCHEMA = pa.schema([("message", pa.int64())])
+
+
+class Moving:
+    """Subscriptions that move among live messages. Every call is one step and returns its changes, exactly.
+
+    A message is live from its publication until `expires`; the clock moves only by `advance` and by `now=`. A change is
+    +1 where a subscription begins to match a live message and -1 where it ceases to: by a move, by expiry, or because
+    one of both is replaced or goes. The changes of a step are net, and sorted by (message, subscription).
+    """
+
+    def __init__(
+        self,
+        subscriptions: Any = None,
+        method: str = "auto",
+        space: Sequence[float] | None = None,
+        *,
+        analyser: Analyser | None = None,
+        safe: bool = False,
+        where: Where | None = None,
+        **options: Any,
+    ) -> None:
+        """`space` makes coordinates planar. The options are those of the method.
+
+        With `safe`, clients report only when they leave their safe region: see `must_report`. `where` is called with
+        the ids (int64[n]) of clients whose place a new message makes necessary, and returns their boxes (float64[n,4]).
+        The largest safe radius is `reach`, 1 % of the space unless given.
+        """
+        reach = options.pop("reach", None)
+        self.analyser = analyser or Analyser()
+        self.vocabulary = Vocabulary()
+        self._set = MovingSet(method, Space.of(space), options)
+        self._next_check = _SMALLEST_VOCABULARY
+        self._safe: SafeRegions | None = None
+        if safe:
+            self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), where)
+        elif reach is not None or where is not None:
+            raise InvalidInput("reach and where belong to safe=True")
+        self.rejects: pa.Table | None = None
+        """The bad rows of the last table given with on_bad="skip"."""
+        if subscriptions is not None:
+            self.subscribe(subscriptions)
+
+    def __len__(self) -> int:
+        return len(self._set.subscribers)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._set.subscribers
+
+    def __repr__(self) -> str:
+        return f"<nearcast moving: {len(self):,} subscriptions, {self.n_messages:,} live messages, {self.method}>"
+
+    @property
+    def method(self) -> str:
+        """The name of the method that does the work."""
+        return self._set.method.name
+
+    @property
+    def space(self) -> Space:
+        return self._set.space
+
+    @property
+    def n_messages(self) -> int:
+        """The number of live messages."""
+        return len(self._set.messages)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays, vocabulary included."""
+        return self._set.nbytes + self.vocabulary.nbytes
+
+    @property
+    def report(self) -> dict[str, int]:
+        """Counts that explain the work of the method, by name."""
+        return self._set.method.report
+
+    @property
+    def now(self) -> datetime | None:
+        """The clock; None until it is first set."""
+        return None if self._set.now == NO_TIME else np.datetime64(self._set.now, "us").item().replace(tzinfo=UTC)
+
+    # -- steps
+
+    def publish(self, messages: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
+        """Let messages arrive; return the changes. A message whose id is live replaces the older message.
+
+        The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
+        after the clock never lives.
+        """
+        changes = changes_table(self._steps.step(self._moment(now), self._read_messages(messages, on_bad)))
+        self._forget_words()
+        return changes
+
+    def move(self, ids: Any, places: Any, now: Time | None = None) -> pa.Table:
+        """Give subscriptions new places; return the changes. Of an id that occurs twice, the last place counts.
+
+        `places` is float64[n, 4] (xmin, ymin, xmax, ymax: the new region is this box), or float64[n, 2] (x, y: circles
+        and points keep their size and follow).
+        """
+        return changes_table(self._steps.step(self._moment(now), moved=(_ids(ids), _places(places))))
+
+    def advance(self, now: Time) -> pa.Table:
+        """Set the clock; return the changes. What expires at `now` is gone."""
+        return changes_table(self._steps.step(_microseconds(now)))
+
+    def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
+        """Advance, move and publish in one step, of which only the net changes are returned."""
+        moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
+        moved = None if ids is None else (_ids(ids), _places(places))
+        changes = changes_table(self._steps.step(moment, arrivals, moved))
+        self._forget_words()
+        return changes
+
+    def subscribe(self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
+        """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
+        dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",))
+        read = read_subscriptions(subscriptions, self.vocabulary, dialect)
+        self.rejects = read.rejects
+        return changes_table(
+            self._steps.subscribe(Subscribed(read.ids, moving_rows(read.rows()), read.shapes), self._moment(now))
+        )
+
+    def unsubscribe(self, ids: Any, now: Time | None = None) -> pa.Table:
+        """Forget subscriptions; return the changes. An unknown id is an error."""
+        return changes_table(self._steps.unsubscribe(np.unique(_ids(ids)), self._moment(now)))
+
+    def results(self, subscription: int) -> pa.Table:
+        """The live messages that a subscription matches now: a table with a column `message`, in ascending order."""
+        return pa.table([pa.array(self._set.results(int(subscription)))], schema=RESULTS_SCHEMA)
+
+    def must_report(self, ids: Any, boxes: Any) -> np.ndarray:
+        """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
+        if self._safe is None:
+            raise InvalidInput("without safe=True every client reports every move")
+        return self._safe.must_report(_ids(ids), _places(boxes))
+
+    @property
+    def traffic(self) -> dict[str, int]:
+        """With safe=True: reports of clients, recalls of clients, and changes pushed to clients."""
+        if self._safe is None:
+            return {}
+        return {"reports": self._safe.reports, "recalls": self._safe.recalls, "pushes": self._safe.pushes}
+
+    @property
+    def _steps(self) -> MovingSet | SafeRegions:
+        return self._set if self._safe is None else self._safe
+
+    def _moment(self, now: Time | None) -> int | None:
+        return None if now is None else _microseconds(now)
+
+    def _read_messages(self, source: Any, on_bad: OnBad) -> Arrivals:
+        dialect = Dialect(self.analyser, self._set.space, on_bad)
+        read = read_message_columns(as_arrow(source), dialect, reads_expires=True)
+        self.rejects = read.rejects
+        good = read.good_rows
+        tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
+        flat, starts = list_parts(tokens)
+        terms, starts = sorted_sets(self.vocabulary.add(flat), starts)  # a later subscription may name any of them
+        expires = np.asarray(read.expires)[good]
+        batch = MessageBatch(read.ids[good], *_with_everywhere(terms, starts), read.boxes[good], read.times[good])
+        return Arrivals(batch, np.where(expires == NO_TIME, NEVER, expires))
+
+    def _forget_words(self) -> None:
+        """Number the words anew when half of them are in no live subscription or message any more."""
+        if len(self.vocabulary) < self._next_check:
+            return
+        is_used = self._set.used_terms(len(self.vocabulary) + 1)
+        is_used[EVERYWHERE] = True
+        if 2 * np.count_nonzero(is_used) <= len(self.vocabulary):
+            words = self.vocabulary.tokens(np.flatnonzero(is_used)[1:] - 1)
+            self.vocabulary = Vocabulary()
+            self.vocabulary.add(words)
+            self._steps.rebuild((np.cumsum(is_used) - 1).astype(np.int32))
+        self._next_check = max(_SMALLEST_VOCABULARY, 2 * len(self.vocabulary))
+
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write subscriptions, live messages and the clock to a folder, whole or not at all."""
+        arrays, header = moving_state(self._set)
+        arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
+        header |= {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
+        write_bundle(path, MOVING_FORMAT, arrays, header)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Moving:
+        """A saved `Moving`, which continues exactly where it was. Changes stay in this process."""
+        arrays, header = read_bundle(path, MOVING_FORMAT, verify)
+        made = cls(analyser=Analyser.from_header(header["analyser"]))
+        own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith("vocabulary.")}
+        made.vocabulary = Vocabulary.from_arrays(own, header["vocabulary"])
+        made._set = restored_set(arrays, header)
+        return made
+
+
+def _with_everywhere(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Terms shifted by one, with EVERYWHERE as the first term of each message."""
+    longer = starts_of(np.diff(starts) + 1)
+    out = np.full(longer[-1], EVERYWHERE, np.int32)
+    is_term = np.ones(longer[-1], bool)
+    is_term[longer[:-1]] = False
+    out[is_term] = terms + 1
+    return out, longer
+
+
+def _width(space: Space) -> float:
+    """The larger side of a space."""
+    xmin, ymin, xmax, ymax = space.bounds
+    return max(xmax - xmin, ymax - ymin)
+
+
+def _ids(ids: Any) -> np.ndarray:
+    """int64[n], of one id or several."""
+    values = np.atleast_1d(np.asarray(list(ids) if isinstance(ids, Iterable) else ids))
+    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
+        raise InvalidInput(f"ids are whole numbers, not {values.dtype}", column="id")
+    return values.astype(np.int64)
+
+
+def _places(places: Any) -> np.ndarray:
+    """float64[n,4] or float64[n,2]."""
+    try:
+        values = np.atleast_2d(np.asarray(places, np.float64))
+    except (TypeError, ValueError):
+        raise InvalidInput("places are numbers: xmin, ymin, xmax, ymax (or x, y) for each id") from None
+    if values.size == 0:
+        return np.empty((0, 4))
+    if values.ndim != 2 or values.shape[1] not in (2, 4):
+        raise InvalidInput(f"places have 4 columns (a box) or 2 (a point), not the shape {values.shape}")
+    return np.ascontiguousarray(values)
+
+
+def _microseconds(now: Time) -> int:
+    """Microseconds since 1970."""
+    if isinstance(now, datetime):
+        now = np.datetime64(now.astimezone(UTC).replace(tzinfo=None) if now.tzinfo else now, "us")
+    elif isinstance(now, str):
+        now = _parsed(now)
+    if isinstance(now, np.datetime64):
+        moment = now.astype("datetime64[us]").astype(np.int64)
+        if moment == NO_TIME:
+            raise InvalidInput("the time is NaT; it must be a moment", column="now")
+        return int(moment)
+    if isinstance(now, bool) or not isinstance(now, int | np.integer):
+        raise InvalidInput(f"{now!r} is no time; give a datetime, an ISO string or microseconds", column="now")
+    return int(now)
+
+
+def _parsed(text: str) -> np.datetime64:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"'{text}' is no time; write it as 2026-01-31T12:00:00Z", column="now") from None
+    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")

@@ -1,0 +1,125 @@
+"""Lists of point messages: one list for each (term, cell), where a crowded term has 4^level cells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.arrays.growable import with_room
+from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.moving.entry_lists.lists import (
+    COUNT,
+    FINEST,
+    HEADS,
+    LEVEL,
+    REGRIDS,
+    ROOM,
+    START,
+    TARGET,
+    TOTAL,
+    USED_HEADS,
+    append,
+    drop_dead,
+    entry_at,
+    has_room,
+    packed_pair,
+    release,
+)
+from nearcast.moving.entry_lists.place_codes import BITS, NOWHERE, SURELY, overlap_of, x_of, y_of
+from nearcast.moving.pairs import boxes_overlap, has_terms
+
+
+@inline_kernel
+def cell_of(level, word):
+    """The cell of a corner, line by line."""
+    shift = BITS - level
+    return ((y_of(word) >> shift) << level) + (x_of(word) >> shift)
+
+
+@kernel
+def put_point(lists, term, entry):
+    """Add a point under a term; return False, and change nothing that counts, if the arena lacks room."""
+    own = lists.terms[term]
+    level = own[LEVEL]
+    if own[TOTAL] >= (4 * lists.control[TARGET]) << (2 * level) and level < lists.control[FINEST]:
+        if not _divide(lists, term):
+            return False
+        level = own[LEVEL]
+    table, at = (lists.terms, np.int64(term)) if level == 0 else (lists.heads, own[HEADS] + cell_of(level, entry.low))
+    if not append(lists, table, at, entry):
+        return False
+    own[TOTAL] += 1
+    return True
+
+
+@kernel
+def _divide(lists, term):
+    """Give a term four times the cells; return False without room for them."""
+    own = lists.terms[term]
+    level, first = np.int64(own[LEVEL]), np.int64(own[HEADS])
+    cells = np.int64(1) << (2 * (level + 1))
+    # Lists grow as they are filled: together they never take more than four times their entries and 16 for each cell.
+    if not has_room(lists, 3 * (4 * np.int64(own[TOTAL]) + 16 * cells), cells):
+        return False
+    base = lists.control[USED_HEADS]
+    lists.control[USED_HEADS] += cells
+    lists.control[REGRIDS] += 1
+    lists.heads[base : base + cells] = 0
+    for cell in range(np.int64(1) << (2 * level)):
+        table, at = (lists.terms, np.int64(term)) if level == 0 else (lists.heads, first + cell)
+        for k in range(table[at, COUNT]):
+            entry = entry_at(lists, table, at, k)
+            append(lists, lists.heads, base + cell_of(level + 1, entry.low), entry)
+        release(lists, table, at)
+    own[HEADS], own[LEVEL] = base, level + 1
+    return True
+
+
+@kernel
+def scan_points(lists, term, query, messages, out, n):
+    """Append the live points under a term that overlap a row's box and have its terms; return (out, n)."""
+    own = lists.terms[term]
+    level = own[LEVEL]
+    if level == 0:
+        return _scan_list(lists.words, own, query, messages, out, n)
+    shift = BITS - level
+    box = query.box
+    for line in range(box.below >> shift, (box.above >> shift) + 1):
+        first = own[HEADS] + (line << level)
+        for cell in range(first + (box.left >> shift), first + (box.right >> shift) + 1):
+            if lists.heads[cell, COUNT]:
+                out, n = _scan_list(lists.words, lists.heads[cell], query, messages, out, n)
+    return out, n
+
+
+@kernel
+def _scan_list(words, head, query, messages, out, n):
+    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
+    out = with_room(out, n, count)
+    for k in range(start, start + count):
+        word = words[k]
+        overlap = overlap_of(word, word, query.box)
+        if overlap == NOWHERE or words[k + room] & query.signature != query.signature:
+            continue
+        slot = np.int64(words[k + 2 * room])
+        if not messages.is_live[slot]:
+            continue
+        if overlap != SURELY and not boxes_overlap(query.rows.boxes, query.row, messages.boxes, slot):
+            continue
+        if query.is_single or has_terms(query.rows, query.row, messages, slot):
+            out[n] = packed_pair(query.row, slot)
+            n += 1
+    return out, n
+
+
+@kernel
+def sweep_points(lists, is_live):
+    """Remove dead messages from all lists of points."""
+    for term in range(len(lists.terms)):
+        own = lists.terms[term]
+        if own[TOTAL] == 0:
+            continue
+        if own[LEVEL] == 0:
+            own[TOTAL] -= drop_dead(lists, lists.terms, term, is_live)
+            continue
+        for cell in range(np.int64(1) << (2 * np.int64(own[LEVEL]))):
+            own[TOTAL] -= drop_dead(lists, lists.heads, own[HEADS] + cell, is_live)
