@@ -86,7 +86,7 @@ def _empty(capacity: int) -> IntMapArrays:
 @kernel
 def home_slot(key, mask):
     """The slot where the search for a key begins. The mixer also spreads ids in arithmetic progression."""
-    mixed = np.uint64(key)
+    mixed = np.uint64(np.int64(key))  # a compiled kernel returns Python's integers to an interpreted one
     mixed = (mixed ^ (mixed >> _S1)) * _C1
     mixed = (mixed ^ (mixed >> _S2)) * _C2
     return np.int64((mixed ^ (mixed >> _S3)) & np.uint64(mask))

@@ -1,8 +1,8 @@
 """The row store: the content of every live row, once, for all methods.
 
 Rows are numbered in the order in which they are added. The number of a removed row is not used again, so readers of an
-older version skip newer rows by their numbers. Methods keep row numbers, and copies of what they want inline; they read
-the rest here.
+older version skip newer rows by their numbers. A store that nobody reads while it changes may reuse numbers. Methods
+keep row numbers, and copies of what they want inline; they read the rest here.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ NO_ROWS = np.empty(0, np.int32)
 class RowStore:
     """Rows of one kind: `match` without `params`. Shapes and expiry times take memory only where some row has them."""
 
-    def __init__(self, space: Space, params: RowParams | None = None) -> None:
+    def __init__(self, space: Space, params: RowParams | None = None, reuses_numbers: bool = False) -> None:
         self.params = MatchParams() if params is None else params
         types = (np.int64, np.uint16, np.uint16, np.uint8, np.int32)
         self._rows = RowArrays(np.empty((0, 4)), *(np.empty(0, dtype) for dtype in types))  # with spare room
@@ -90,6 +90,7 @@ class RowStore:
         self.live_unverified = 0  # live rows that the method alone cannot decide: see verify.py
         self._arena_used = 0
         self._arena_dead = 0
+        self._free: list[int] | None = [] if reuses_numbers else None  # numbers of removed rows
 
     @property
     def arrays(self) -> RowArrays:
@@ -129,21 +130,19 @@ class RowStore:
 
     def add(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> np.ndarray:
         """Store the rows of a batch and their shapes; return their row numbers."""
-        first, n = self.high, batch.size
-        self.in_id_order = self.in_id_order and self._continues_in_order(batch.owner_ids)
-        self._make_room(n, len(batch.terms) + len(batch.not_terms))
+        n_terms = len(batch.terms) + len(batch.not_terms)
+        rows = self._numbers(batch)
+        self._make_room(n_terms)
         self._know(batch.terms)
         self._know(batch.not_terms)
-        rows = np.arange(first, self.high, dtype=np.int32)
-        self.id_step = _common_step(batch.owner_ids, first, self.id_step)
-        own, new = self._rows, _NewRows(*batch[:6])
-        _write_rows(own, self.owner_ids, self._frequencies, new, first, self._arena_used)
-        self._arena_used += len(batch.terms) + len(batch.not_terms)
-        flags = own.flags[first : self.high]
+        _write_rows(self._rows, self.owner_ids, self._frequencies, rows, _NewRows(*batch[:6]), self._arena_used)
+        self._arena_used += n_terms
+        flags = self._rows.flags[rows]
         self._add_shapes(rows, batch.shapes, shapes, flags)
         self._add_expires(rows, batch.expires, flags)
+        self._rows.flags[rows] = flags
         self.params.put(self, rows, batch)
-        self.live += n
+        self.live += batch.size
         self.live_unverified += int(np.count_nonzero(flags > FLAG_LIVE))
         return rows
 
@@ -159,6 +158,8 @@ class RowStore:
         self.live -= len(rows)
         self.live_unverified -= int(np.count_nonzero(flags & NEEDS_VERIFYING))
         self._rows.flags[rows] = 0
+        if self._free is not None:
+            self._free += rows.tolist()
         if self._arena_dead > 1024 and 2 * self._arena_dead > self._arena_used:
             self._compact_terms()
 
@@ -205,19 +206,30 @@ class RowStore:
 
     # -- parts of add and remove
 
-    def _make_room(self, n_rows: int, n_terms: int) -> None:
-        """Number `n_rows` more rows, with room for their terms."""
-        self.high += n_rows
+    def _numbers(self, batch: RowBatch) -> np.ndarray:
+        """int32: numbers for new rows."""
+        first, ids, reused = self.high, batch.owner_ids, list[int]()
+        if self._free:
+            start = max(0, len(self._free) - batch.size)
+            reused, self._free = self._free[start:], self._free[:start]
+        self.high += batch.size - len(reused)
+        self.in_id_order = self.in_id_order and not reused and self._continues_in_order(first, ids)
+        self.id_step = None if reused else _common_step(ids, first, self.id_step)
+        fresh = np.arange(first, self.high, dtype=np.int32)
+        return np.concatenate([np.array(reused, np.int32), fresh]) if reused else fresh
+
+    def _make_room(self, n_terms: int) -> None:
+        """Make room for all numbered rows, and for so many more terms."""
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
         terms = grown(terms, self._arena_used + n_terms)
         self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
         self.owner_ids = grown(self.owner_ids, self.high)
 
-    def _continues_in_order(self, ids: np.ndarray) -> bool:
+    def _continues_in_order(self, first: int, ids: np.ndarray) -> bool:
         if len(ids) == 0:
             return True
-        follows = self.high == 0 or bool(self.owner_ids[self.high - 1] < ids[0])
+        follows = first == 0 or bool(self.owner_ids[first - 1] < ids[0])
         return follows and bool((ids[1:] >= ids[:-1]).all())
 
     def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns, flags: np.ndarray) -> None:
@@ -271,9 +283,15 @@ class RowStore:
 
     @classmethod
     def restored(
-        cls, arrays: dict[str, np.ndarray], header: dict[str, int], shapes: ShapeTable, params: RowParams, space: Space
+        cls,
+        arrays: dict[str, np.ndarray],
+        header: dict[str, int],
+        shapes: ShapeTable,
+        params: RowParams,
+        space: Space,
+        reuses_numbers: bool = False,
     ) -> RowStore:
-        made = cls(space, params)
+        made = cls(space, params, reuses_numbers)
         made._rows = RowArrays(*(arrays[name] for name in RowArrays._fields))
         made.owner_ids, made._frequencies = arrays["owner_ids"], arrays["frequencies"]
         made.n_terms = len(made._frequencies)
@@ -283,6 +301,8 @@ class RowStore:
         made._arena_used = len(made._rows.terms)
         made._arena_dead, made.in_id_order = header["arena_dead"], bool(header["in_id_order"])
         made.id_step = header.get("id_step")
+        if reuses_numbers:
+            made._free = np.flatnonzero(made.arrays.flags == 0).tolist()
         return made
 
 
@@ -311,9 +331,10 @@ class _NewRows(NamedTuple):
 
 
 @kernel
-def _write_rows(rows, owner_ids, frequencies, new, row, at):
-    """Write new rows from number `row` on, and their terms from rows.terms[at] on: all but shapes and expiry."""
-    for i in range(len(new.owner_ids)):
+def _write_rows(rows, owner_ids, frequencies, numbers, new, at):
+    """Write new rows under these numbers, and their terms from rows.terms[at] on: all but shapes and expiry."""
+    for i in range(len(numbers)):
+        row = numbers[i]
         owner_ids[row] = new.owner_ids[i]
         for side in range(4):
             rows.boxes[row, side] = new.boxes[i, side]
@@ -328,7 +349,6 @@ def _write_rows(rows, owner_ids, frequencies, new, row, at):
         for k in range(new.not_starts[i], new.not_starts[i + 1]):
             rows.terms[at] = new.not_terms[k]
             at += 1
-        row += 1
 
 
 @kernel
