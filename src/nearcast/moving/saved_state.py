@@ -46,7 +46,8 @@ def restored_set(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Movin
     made = MovingSet(header["method"], space, header["options"])
     shapes = ShapeTable.from_arrays(part_of(arrays, "shapes"), header["shapes"])
     own = made.subscribers
-    own.store = RowStore.restored(part_of(arrays, "store"), header["store"], shapes, MatchParams(), space)
+    stored = part_of(arrays, "store")
+    own.store = RowStore.restored(stored, header["store"], shapes, MatchParams(), space, reuses_numbers=True)
     owners = KnownOwners.restored(part_of(arrays, "owners"))
     assert isinstance(owners, KnownOwners)
     own.owners = owners

@@ -47,7 +47,7 @@ class Subscribers:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.store = RowStore(space)
+        self.store = RowStore(space, reuses_numbers=True)
         self.owners = KnownOwners()
         self.without_rows: set[int] = set()
 
