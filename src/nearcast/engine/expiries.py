@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from nearcast.model import NEVER
 
-_SLICE = 2_000
+_SLICE = 500
 """Subscriptions that are forgotten at a time by the thread."""
 
 _FEW = 64
