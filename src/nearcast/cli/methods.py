@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
@@ -12,11 +12,17 @@ from typer import Option
 from nearcast.cli.console import counted_steps, show, text_table, write_page
 from nearcast.cli.options import Json
 
+if TYPE_CHECKING:
+    from nearcast.matching.checks import CheckRun
+
 FAILED = 1
 
 
 def methods(
     check: Annotated[str | None, Option(metavar="NAME", help="Run the shipped checks on this method.")] = None,
+    kind: Annotated[
+        str | None, Option(help="Only methods that serve this kind. With `top`: methods of `nearcast top`.")
+    ] = None,
     markdown: Annotated[
         Path | None, Option(metavar="FILE", help="Write the table as a Markdown page unless it is up to date.")
     ] = None,
@@ -28,34 +34,31 @@ def methods(
     Example:
       nearcast methods
       nearcast methods --check keyword-first
+      nearcast methods --kind top --check norm-lists
     """
     if check is not None:
-        _check(check, as_json)
+        _check(check, kind, as_json)
     elif markdown is not None:
         from nearcast.engine.catalogue import methods_markdown
 
         write_page(markdown, methods_markdown(), as_json)
     else:
-        _list(as_json)
+        _list(kind, as_json)
 
 
-def _list(as_json: bool) -> None:
+def _list(kind: str | None, as_json: bool) -> None:
     from nearcast.engine.catalogue import methods as known
 
     rows = []
-    for info in known():
+    for info in known(kind):
         options = ", ".join(f"{name}={value!r}" for name, value in info.options.items()) or "none"
         rows.append((info.name, info.paper, ", ".join(info.kinds), options, info.idea))
     table = text_table(("method", "paper", "kinds", "options", "idea"), rows)
-    show([info._asdict() for info in known()], as_json, table)
+    show([info._asdict() for info in known(kind)], as_json, table)
 
 
-def _check(name: str, as_json: bool) -> None:
-    from nearcast.engine.catalogue import methods as known
-    from nearcast.matching.checks import checks_of
-
-    known()  # also registers the methods of other packages
-    checks = checks_of(name)
+def _check(name: str, kind: str | None, as_json: bool) -> None:
+    checks = _checks(name, kind)
     outcomes, rows = [], []
     with counted_steps(len(checks), as_json) as on_step:
         for each in checks:
@@ -67,6 +70,17 @@ def _check(name: str, as_json: bool) -> None:
     show(outcomes, as_json, text_table(("kind", "check", "", "why"), rows))
     if not all(outcome["passed"] for outcome in outcomes):
         raise typer.Exit(FAILED)
+
+
+def _checks(name: str, kind: str | None) -> list[CheckRun]:
+    from nearcast.engine.catalogue import methods as known
+    from nearcast.matching.checks import checks_of
+    from nearcast.topk.checks import checks_of_top
+
+    if kind == "top":
+        return checks_of_top(name)
+    known()  # also registers the methods of other packages
+    return [check for check in checks_of(name) if kind in (None, check.kind)]
 
 
 def _verdict(gap: str | None, failure: str | None) -> tuple[bool, str | None]:

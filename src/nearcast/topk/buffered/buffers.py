@@ -7,7 +7,8 @@ of its cut, so a new message belongs into the buffer if its score is at least th
 no cut: its buffer needs no refill, however few entries it has.
 
 A policy says when a buffer is full. Then dominated entries go first; if too few were, the cut rises and the buffer
-keeps its best entries. So a buffer has a size limit under any stream.
+keeps its best entries. So a buffer has a size limit under any stream. Policies that count dominators drop dominated
+entries at once; a buffer of theirs that has a cut is never full, and one that is complete gets a cut when it is full.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def shrink(buffers, rows, row):
     """Drop what a buffer need not keep; return whether its theta rose."""
     if len(buffers.dominators):
         _drop_counted(buffers, row, rows.ks[row])
+        if rows.numbers[row, THETA] >= 0.0:
+            return False
     if buffers.counts[row] <= buffers.sizes[row, 0]:
         return False
     keep = buffers.sizes[row, 1]

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from nearcast.matching.checks import failure_of
+from nearcast.matching.checks import CheckRun, failure_of
+from nearcast.model import TOP
 from nearcast.topk.checks import streams
 from nearcast.topk.method import find_method
 
@@ -36,7 +37,12 @@ def variants(name: str) -> list[str]:
     return [f"{name} {options}".strip() for options in find_method(name).checked_with]
 
 
+def checks_of_top(name: str) -> list[CheckRun]:
+    """Every check of a method, ready to run."""
+    spelled = variants(find_method(name).name)
+    return [CheckRun(TOP.name, check, partial(failure_of, run, spelled), None) for check, run in checks().items()]
+
+
 def run_checks(name: str) -> list[Outcome]:
-    """Run every check of a method."""
-    runs = {check: partial(failure_of, run, variants(name)) for check, run in checks().items()}
-    return [Outcome(check, run()) for check, run in runs.items()]
+    """Run every check of a method, with each of the options that its class wants checked."""
+    return [Outcome(each.check, each.run()) for each in checks_of_top(name)]

@@ -122,11 +122,11 @@ def check_many_equal_scores(method: str) -> None:
 
 
 def check_longer_windows_with_refills(method: str) -> None:
-    twins, rng = _twins(method, 48, 400, n=60)
-    for k in range(8):
-        twins.publish(messages(rng, 150, 1000 * k, 0))
+    twins, rng = _twins(method, 48, 250)
+    for k in range(5):
+        twins.publish(messages(rng, 100, 1000 * k, 0))
     twins.reopen()
-    twins.publish(messages(rng, 150, 9000, 0))
+    twins.publish(messages(rng, 100, 9000, 0))
 
 
 def check_numbers_of_arrivals_start_anew(method: str) -> None:

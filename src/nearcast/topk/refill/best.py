@@ -186,7 +186,7 @@ def put_found(buffers, head, rows, row, scores, arrivals, n):
     keep, most = buffers.sizes[row, 1], buffers.sizes[row, 0]
     if len(buffers.dominators) or keep < most:
         n = drop_dominated(scores, arrivals, 0, n, rows.ks[row])
-    if n > most:
+    if n > most and len(buffers.dominators) == 0:
         n = keep
         rows.numbers[row, THETA] = scores[keep - 1]
     refilled(buffers, head, row, scores, arrivals, n)

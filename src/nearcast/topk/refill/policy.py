@@ -32,8 +32,14 @@ class Policy(ABC):
         """int64[n]: how many messages a refill fetches for rows with these k, at least k."""
 
     def sizes(self, ks: np.ndarray) -> np.ndarray:
-        """int32[n,2]: a buffer with more entries than [0] is full; it then keeps [1]."""
-        return np.full((len(ks), 2), NO_LIMIT, np.int32)
+        """int32[n,2]: a buffer with more entries than [0] is full; it then keeps [1].
+
+        Policies that count dominators use it for complete buffers alone: those get a cut as after a refill.
+        """
+        depths = np.maximum(self.depths(ks), 2 * ks)
+        kept = [skyband_size(int(k), int(n)) for k, n in zip(ks, depths, strict=True)]
+        most = [skyband_size(int(k), 2 * int(n)) + 1 for k, n in zip(ks, depths, strict=True)]
+        return np.ceil(np.array([most, kept]).reshape(2, -1).T).clip(max=NO_LIMIT).astype(np.int32)
 
     def learn(self, work: int, n_refills: int) -> None:
         """Take note of the work of some refills, in comparisons."""
