@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.matching.predicate import FLAG_NEGATIVE, FLAG_SHAPED
 from nearcast.matching.store import RowStore
 from nearcast.model import Changes
@@ -86,7 +86,7 @@ def _summed(ids: np.ndarray, subscriptions: np.ndarray, signs: np.ndarray) -> tu
     return ids[kept], subscriptions[kept], sums[sums != 0].astype(np.int8)
 
 
-@kernel
+@lean_kernel
 def has_terms(rows, row, messages, slot):
     """Whether all positive terms of a row are among the terms of a message. Both are sorted."""
     at = messages.offsets[slot]
@@ -100,7 +100,7 @@ def has_terms(rows, row, messages, slot):
     return True
 
 
-@kernel
+@lean_kernel
 def boxes_overlap(boxes, i, others, k):
     """Whether closed boxes i and k share a point."""
     return (

@@ -25,6 +25,7 @@ from nearcast.matching.store import RowStore
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     IN_PLACE,
+    LACKING_WORDS,
     POINT_WIDTH,
     REFILED,
     empty_lists,
@@ -36,14 +37,15 @@ from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
-from nearcast.moving.term_cells.boxes import KEY, sweep_boxes
+from nearcast.moving.term_cells.boxes import KEY, cells_below, sweep_boxes
 from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
-from nearcast.moving.term_cells.move import BEGINS, move_rows
+from nearcast.moving.term_cells.move import BEGINS, Moves, move_rows
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
 
 _FINEST_POINTS, _FINEST_BOXES = 7, 6
 _SAMPLE = 100_000
+_FIRST_OUT, _LONGEST_OUT = 1 << 12, 1 << 22  # packed pairs that a kernel may write at once
 
 
 class TermCells(MovingMethod):
@@ -64,6 +66,7 @@ class TermCells(MovingMethod):
         self._targets = (messages_per_cell, rows_per_cell)
         self._dead_share = dead_share
         self._posts_everywhere = False
+        self._out = np.empty(_FIRST_OUT, np.int64)
 
     def build(self, rows: np.ndarray, slots: np.ndarray) -> None:
         per_cell, rows_per_cell = self._targets
@@ -74,6 +77,7 @@ class TermCells(MovingMethod):
             empty_lists(BOX_WIDTH, rows_per_cell, _FINEST_BOXES),
             np.zeros((0, 3), np.int32),
             place_codes(self._sample(rows, slots), self.space.bounds),
+            np.empty(2 + int(cells_below(_FINEST_BOXES + 1)), np.int64),
         )
         self._post(slots)
         self.insert(rows)
@@ -105,7 +109,10 @@ class TermCells(MovingMethod):
         unfile_rows(self._cells, rows)
 
     def find(self, rows: np.ndarray) -> Pairs:
-        return _unpacked(*find_messages(self._cells, self.store.arrays, self.messages.arrays, rows))
+        arrays, own = self.store.arrays, self.messages.arrays
+        return _unpacked(
+            self._packed(lambda done: find_messages(self._cells, arrays, own, rows, self._out, done), len(rows))
+        )
 
     def arrive(self, slots: np.ndarray) -> Pairs:
         pairs = self.leave(slots)
@@ -113,7 +120,22 @@ class TermCells(MovingMethod):
         return pairs
 
     def leave(self, slots: np.ndarray) -> Pairs:
-        return _unpacked(*find_rows(self._cells, self.store.arrays, self.messages.arrays, slots))
+        arrays, own = self.store.arrays, self.messages.arrays
+        return _unpacked(
+            self._packed(lambda done: find_rows(self._cells, arrays, own, slots, self._out, done), len(slots))
+        )
+
+    def _packed(self, search: Callable[[int], tuple[int, int]], total: int) -> np.ndarray:
+        """The packed pairs of a kernel that stops where its output, or the arena of rows, is full."""
+        parts, done = [np.empty(0, np.int64)], 0
+        while done < total:
+            n, done = search(done)
+            parts.append(self._out[:n].copy())
+            if self._cells.own.control[LACKING_WORDS]:
+                self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
+            elif done < total:
+                self._out = np.empty(min(2 * len(self._out), _LONGEST_OUT) if n else 2 * len(self._out), np.int64)
+        return np.concatenate(parts)
 
     def _post(self, slots: np.ndarray) -> None:
         n_terms, cells = self.messages.n_terms, self._cells
@@ -133,15 +155,9 @@ class TermCells(MovingMethod):
 
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
         order = np.argsort(self._cells.spots[rows, KEY], kind="stable")  # the lists of a term stay in the cache
-        rows, boxes = rows[order], np.ascontiguousarray(boxes[order])
-        parts, done = [], 0
-        while True:
-            out, n, done = move_rows(self._cells, self.store.arrays, self.messages.arrays, rows, boxes, done)
-            parts.append(out[:n])
-            if done == len(rows):
-                break
-            self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
-        packed = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        moves = Moves(rows[order], np.ascontiguousarray(boxes[order]))
+        arrays, own = self.store.arrays, self.messages.arrays
+        packed = self._packed(lambda done: move_rows(self._cells, arrays, own, moves, self._out, done), len(rows))
         signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
         return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
 
@@ -164,5 +180,5 @@ class TermCells(MovingMethod):
         return {"moves in place": int(control[IN_PLACE]), "moves filed anew": int(control[REFILED])}
 
 
-def _unpacked(out: np.ndarray, n: int) -> Pairs:
-    return Pairs((out[:n] >> 32).astype(np.int32), (out[:n] & 0xFFFFFFFF).astype(np.int32))
+def _unpacked(packed: np.ndarray) -> Pairs:
+    return Pairs((packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.moving.entry_lists.lists import TOTAL, Entry
 from nearcast.moving.entry_lists.place_codes import corner_code, signature
 from nearcast.moving.term_cells.boxes import SINGLE, put_box, remove_box
 from nearcast.moving.term_cells.points import put_point
 
 
-@kernel
+@lean_kernel
 def file_rows(cells, rows, frequencies, wanted, done):
     """File rows from position `done` on under their rarest term; return how many are filed."""
     for i in range(done, len(wanted)):
@@ -25,7 +25,7 @@ def file_rows(cells, rows, frequencies, wanted, done):
     return len(wanted)
 
 
-@kernel
+@lean_kernel
 def _rarest(cells, rows, row, frequencies):
     """The term of a row with the fewest live messages and rows."""
     first = rows.offsets[row]
@@ -40,13 +40,13 @@ def _rarest(cells, rows, row, frequencies):
     return best
 
 
-@kernel
+@lean_kernel
 def unfile_rows(cells, wanted):
     for row in wanted:
         remove_box(cells.own, row, cells.spots)
 
 
-@kernel
+@lean_kernel
 def post_messages(cells, messages, slots, first_term, cursor):
     """Post messages under their terms from `cursor` (message, term) on; return whether all are posted.
 
@@ -66,14 +66,14 @@ def post_messages(cells, messages, slots, first_term, cursor):
     return True
 
 
-@kernel
+@lean_kernel
 def _post(cells, is_point, term, entry):
     if is_point:
         return put_point(cells.points, term, entry)
     return put_box(cells.ranges, term, entry, cells.spots[:0])
 
 
-@kernel
+@lean_kernel
 def post_everywhere(cells, messages, slots, cursor):
     """Post messages under EVERYWHERE alone, from position cursor[0] on; return whether all are posted."""
     for i in range(cursor[0], len(slots)):
