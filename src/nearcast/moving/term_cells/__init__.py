@@ -10,7 +10,7 @@ Cost       a move O(postings in the cells of both boxes); an arrival O(its terms
 Deviates   nothing.
 
 entry_lists has the arena of lists and the codes of coordinates; points.py and boxes.py are the two kinds of lists;
-search.py reads them and change.py writes them.
+search.py and move.py read them, change.py writes them. batch.py sorts the postings of arriving messages by term.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
+from nearcast.moving.term_cells.batch import Batch, batch_of
 from nearcast.moving.term_cells.boxes import KEY, cells_below, sweep_boxes
-from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
+from nearcast.moving.term_cells.change import file_rows, post_messages, unfile_rows
 from nearcast.moving.term_cells.move import BEGINS, Moves, move_rows
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
@@ -79,7 +80,7 @@ class TermCells(MovingMethod):
             place_codes(self._sample(rows, slots), self.space.bounds),
             np.empty(2 + int(cells_below(_FINEST_BOXES + 1)), np.int64),
         )
-        self._post(slots)
+        self._post(self._batch(slots))
         self.insert(rows)
 
     def _sample(self, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -102,8 +103,7 @@ class TermCells(MovingMethod):
                 break
             self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
         if not self._posts_everywhere and (self._cells.spots[rows, KEY] == EVERYWHERE).any():
-            self._posts_everywhere = True
-            self._run_posting(post_everywhere, self.messages.slots())
+            self._post_everywhere()
 
     def remove(self, rows: np.ndarray) -> None:
         unfile_rows(self._cells, rows)
@@ -115,15 +115,20 @@ class TermCells(MovingMethod):
         )
 
     def arrive(self, slots: np.ndarray) -> Pairs:
-        pairs = self.leave(slots)
-        self._post(slots)
+        batch = self._batch(slots)
+        pairs = self._rows_of(batch)
+        self._post(batch)
         return pairs
 
     def leave(self, slots: np.ndarray) -> Pairs:
-        arrays, own = self.store.arrays, self.messages.arrays
-        return _unpacked(
-            self._packed(lambda done: find_rows(self._cells, arrays, own, slots, self._out, done), len(slots))
-        )
+        return self._rows_of(self._batch(slots))
+
+    def _batch(self, slots: np.ndarray) -> Batch:
+        return batch_of(self.messages.arrays, slots, self._cells.codes, self.messages.n_terms)
+
+    def _rows_of(self, batch: Batch) -> Pairs:
+        arrays, own, n = self.store.arrays, self.messages.arrays, len(batch.terms)
+        return _unpacked(self._packed(lambda done: find_rows(self._cells, arrays, own, batch, self._out, done), n))
 
     def _packed(self, search: Callable[[int], tuple[int, int]], total: int) -> np.ndarray:
         """The packed pairs of a kernel that stops where its output, or the arena of rows, is full."""
@@ -137,21 +142,23 @@ class TermCells(MovingMethod):
                 self._out = np.empty(min(2 * len(self._out), _LONGEST_OUT) if n else 2 * len(self._out), np.int64)
         return np.concatenate(parts)
 
-    def _post(self, slots: np.ndarray) -> None:
+    def _post(self, batch: Batch) -> None:
+        """Write postings; the kernel stops where an arena lacks room."""
         n_terms, cells = self.messages.n_terms, self._cells
         self._cells = cells._replace(points=with_terms(cells.points, n_terms), ranges=with_terms(cells.ranges, n_terms))
-        first_term = EVERYWHERE if self._posts_everywhere else EVERYWHERE + 1
-        self._run_posting(
-            lambda cells, messages, these, cursor: post_messages(cells, messages, these, first_term, cursor), slots
-        )
-
-    def _run_posting(self, post: Callable[..., bool], slots: np.ndarray) -> None:
-        """Run a posting kernel until all is posted; it stops where the arena lacks room."""
-        cursor = np.zeros(2, np.int64)
-        while not post(self._cells, self.messages.arrays, slots, cursor):
+        skipped, done = -1 if self._posts_everywhere else EVERYWHERE, 0
+        while done < len(batch.terms):
+            done = post_messages(self._cells, batch, skipped, done)
             cells = self._cells
             points, ranges = with_lacking_room(cells.points), with_lacking_room(cells.ranges)
             self._cells = cells._replace(points=points, ranges=ranges)
+
+    def _post_everywhere(self) -> None:
+        """Post all live messages under EVERYWHERE: the first row without terms has come."""
+        self._posts_everywhere = True
+        batch = self._batch(self.messages.slots())
+        is_everywhere = batch.terms == EVERYWHERE
+        self._post(batch._replace(terms=batch.terms[is_everywhere], owners=batch.owners[is_everywhere]))
 
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
         order = np.argsort(self._cells.spots[rows, KEY], kind="stable")  # the lists of a term stay in the cache

@@ -47,41 +47,17 @@ def unfile_rows(cells, wanted):
 
 
 @lean_kernel
-def post_messages(cells, messages, slots, first_term, cursor):
-    """Post messages under their terms from `cursor` (message, term) on; return whether all are posted.
-
-    `first_term` is 1 where no row is under EVERYWHERE, which is the first term of every message.
-    """
-    for i in range(cursor[0], len(slots)):
-        slot = slots[i]
-        box, first, count = messages.boxes[slot], messages.offsets[slot], messages.n_terms[slot]
-        low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
-        entry = Entry(low, high, signature(messages.terms, first, count), np.uint32(slot))
-        is_point = box[0] == box[2] and box[1] == box[3]
-        for k in range(max(cursor[1], first_term), count):
-            if not _post(cells, is_point, messages.terms[first + k], entry):
-                cursor[0], cursor[1] = i, k
-                return False
-        cursor[1] = 0
-    return True
-
-
-@lean_kernel
-def _post(cells, is_point, term, entry):
-    if is_point:
-        return put_point(cells.points, term, entry)
-    return put_box(cells.ranges, term, entry, cells.spots[:0])
-
-
-@lean_kernel
-def post_everywhere(cells, messages, slots, cursor):
-    """Post messages under EVERYWHERE alone, from position cursor[0] on; return whether all are posted."""
-    for i in range(cursor[0], len(slots)):
-        slot = slots[i]
-        box, first, count = messages.boxes[slot], messages.offsets[slot], messages.n_terms[slot]
-        low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
-        entry = Entry(low, high, signature(messages.terms, first, count), np.uint32(slot))
-        if not _post(cells, box[0] == box[2] and box[1] == box[3], np.int32(0), entry):
-            cursor[0] = i
-            return False
-    return True
+def post_messages(cells, batch, skipped, done):
+    """Write the postings of a batch from `done` on, but those of the term `skipped`; return how many are done."""
+    for i in range(done, len(batch.terms)):
+        term, at = batch.terms[i], batch.owners[i]
+        if term == skipped:
+            continue
+        entry = Entry(batch.lows[at], batch.highs[at], batch.signatures[at], np.uint32(batch.slots[at]))
+        if batch.is_point[at]:
+            is_posted = put_point(cells.points, term, entry)
+        else:
+            is_posted = put_box(cells.ranges, term, entry, cells.spots[:0])
+        if not is_posted:
+            return i
+    return len(batch.terms)

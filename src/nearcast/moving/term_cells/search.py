@@ -27,9 +27,7 @@ from nearcast.moving.entry_lists.place_codes import (
     CodedBox,
     PlaceCodes,
     coded_box,
-    corner_code,
     overlap_of,
-    signature,
 )
 from nearcast.moving.pairs import boxes_overlap, has_terms
 from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, lists_near, spot_word
@@ -118,32 +116,21 @@ class Arrival(NamedTuple):
 
 
 @lean_kernel
-def find_rows(cells, rows, messages, slots, out, done):
-    """(pairs, messages done): packs the rows that hold on messages into `out`, from position `done` on."""
-    n = np.int64(0)
-    for i in range(done, len(slots)):
-        found = _rows_of(cells, rows, messages, np.int64(slots[i]), out, n)
-        if found == FULL:
-            return n, np.int64(i)
+def find_rows(cells, rows, messages, batch, out, done):
+    """(pairs, postings done): packs the rows that hold on a batch into `out`, from the posting `done` on."""
+    n, own, near = np.int64(0), cells.own, cells.near
+    for i in range(done, len(batch.terms)):
+        term, at = batch.terms[i], batch.owners[i]
+        if term >= len(own.terms) or own.terms[term, TOTAL] == 0:
+            continue
+        arrival = Arrival(np.int64(batch.slots[at]), coded_box(batch.lows[at], batch.highs[at]), batch.signatures[at])
+        found = n
+        for k in range(lists_near(own, term, arrival.box, near)):
+            found = _scan_rows(own, near[k], arrival, rows, messages, out, found)
+            if found == FULL:
+                return n, np.int64(i)
         n = found
-    return n, np.int64(len(slots))
-
-
-@lean_kernel
-def _rows_of(cells, rows, messages, slot, out, n):
-    own, codes, near = cells.own, cells.codes, cells.near
-    first, count = messages.offsets[slot], messages.n_terms[slot]
-    low = corner_code(codes, messages.boxes[slot, 0], messages.boxes[slot, 1])
-    high = corner_code(codes, messages.boxes[slot, 2], messages.boxes[slot, 3])
-    arrival = Arrival(slot, coded_box(low, high), signature(messages.terms, first, count))
-    for k in range(first, first + count):
-        term = messages.terms[k]
-        if term < len(own.terms) and own.terms[term, TOTAL]:
-            for i in range(lists_near(own, term, arrival.box, near)):
-                n = _scan_rows(own, near[i], arrival, rows, messages, out, n)
-                if n == FULL:
-                    return n
-    return n
+    return n, np.int64(len(batch.terms))
 
 
 @lean_kernel
