@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
-from nearcast.matching.predicate import FLAG_NEGATIVE, FLAG_SHAPED
+from nearcast.arrays.jit import kernel, lean_kernel
+from nearcast.matching.predicate import FLAG_CHAINED, FLAG_NEGATIVE, FLAG_SHAPED
 from nearcast.matching.store import RowStore
 from nearcast.model import Changes
 from nearcast.moving.live_messages import LiveMessages
+
+_LARGEST_PACKED = (1 << 31) - 1
 
 
 class Pairs(NamedTuple):
@@ -54,6 +56,8 @@ def holds_in_full(store: RowStore, messages: LiveMessages, pairs: Pairs | Signed
 def distinct_id_pairs(store: RowStore, messages: LiveMessages, pairs: Pairs, sign: int) -> IdPairs:
     """The pairs by id. A pair that several rows of one subscription make comes once."""
     subscriptions, ids = store.owner_ids[pairs.rows], messages.ids[pairs.slots]
+    if not (store.arrays.flags[pairs.rows] & FLAG_CHAINED).any():
+        return IdPairs(ids, subscriptions, np.full(len(ids), sign, np.int8))
     order = np.lexsort((subscriptions, ids))
     ids, subscriptions = ids[order], subscriptions[order]
     is_first = np.ones(len(ids), bool)
@@ -67,12 +71,19 @@ def net_changes(parts: list[IdPairs], time: int) -> Changes:
     ids = np.concatenate([np.empty(0, np.int64), *(part.message_ids for part in parts)])
     subscriptions = np.concatenate([np.empty(0, np.int64), *(part.subscription_ids for part in parts)])
     signs = np.concatenate([np.empty(0, np.int8), *(part.signs for part in parts)])
-    order = np.lexsort((subscriptions, ids))
-    ids, subscriptions, signs = ids[order], subscriptions[order], signs[order]
     if len(ids) > 1:
-        ids, subscriptions, signs = _summed(ids, subscriptions, signs)
+        ids, subscriptions, signs = _summed(*_sorted(ids, subscriptions, signs))
     n = len(ids)
     return Changes(ids, subscriptions, signs, np.full(n, np.nan), np.full(n, time, np.int64))
+
+
+def _sorted(ids: np.ndarray, subscriptions: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The pairs by (message, subscription). Ids below 2^31 are packed with the sign: 30 ns a pair instead of 200."""
+    if min(ids.min(), subscriptions.min()) < 0 or max(ids.max(), subscriptions.max()) > _LARGEST_PACKED:
+        order = np.lexsort((subscriptions, ids))
+        return ids[order], subscriptions[order], signs[order]
+    packed = np.sort(ids << 32 | subscriptions << 1 | (signs > 0))
+    return packed >> 32, packed >> 1 & _LARGEST_PACKED, np.where(packed & 1, 1, -1).astype(np.int8)
 
 
 def _summed(ids: np.ndarray, subscriptions: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -86,7 +97,7 @@ def _summed(ids: np.ndarray, subscriptions: np.ndarray, signs: np.ndarray) -> tu
     return ids[kept], subscriptions[kept], sums[sums != 0].astype(np.int8)
 
 
-@kernel
+@lean_kernel
 def has_terms(rows, row, messages, slot):
     """Whether all positive terms of a row are among the terms of a message. Both are sorted."""
     at = messages.offsets[slot]
@@ -100,7 +111,7 @@ def has_terms(rows, row, messages, slot):
     return True
 
 
-@kernel
+@lean_kernel
 def boxes_overlap(boxes, i, others, k):
     """Whether closed boxes i and k share a point."""
     return (

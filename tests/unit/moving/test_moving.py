@@ -114,3 +114,16 @@ def test_the_limit_on_copies_of_a_message_is_reported() -> None:
     message = {"id": np.arange(50), "tokens": text, "x": rng.random(50), "y": rng.random(50)}
     assert many.publish(message).equals(few.publish(message))
     assert few.report["copies of messages"] <= 2 * 50 < many.report["copies of messages"]
+
+
+@pytest.mark.parametrize("shift", [0, -3, 2**31 - 4, 2**62], ids=str)
+def test_changes_are_sorted_for_ids_of_any_size(shift: int) -> None:
+    ids = (np.array([5, 3, 0, 7]) + shift).tolist()
+    columns = {"xmin": [0.0] * 4, "ymin": [0.0] * 4, "xmax": [1.0] * 4, "ymax": [1.0] * 4}
+    moving = nc.Moving({"id": ids, "expression": ["a", "a OR b", "a", "b"], **columns})
+    table = {"id": ids, "tokens": [["a", "b"]] * 4, "x": [0.5] * 4, "y": [0.5] * 4}
+    changes = moving.publish(table)
+    wanted = [(message, subscription) for message in sorted(ids) for subscription in sorted(ids)]
+    assert list(zip(changes["message"].to_pylist(), changes["subscription"].to_pylist(), strict=True)) == wanted
+    assert moving.publish(table).num_rows == 0, "each message replaces itself"
+    assert set(moving.unsubscribe(ids[:2])["change"].to_pylist()) == {-1}

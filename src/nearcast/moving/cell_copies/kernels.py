@@ -186,19 +186,19 @@ def move_rows(lists, rows, messages, wanted, boxes, done):
 
 @kernel
 def _move_one(lists, entry, move, messages, heads, out, n):
-    before, after = heads
-    for head in before:
+    """The cases of one move. `heads` are those of the old and of the new box."""
+    for head in heads[0]:
         at = np.int64(head)
-        if not _contains(after, head):  # case 2
+        if not _contains(heads[1], head):  # case 2
             out, n = scan_changes(lists.messages, at, move, messages, CEASING, out, n)
             drop_row(lists.rows, at, move.row)
             continue
         if not same_within(lists.regions[at], move):  # case 3, otherwise case 1
             out, n = scan_changes(lists.messages, at, move, messages, CEASING + BEGINNING, out, n)
         overwrite(lists.rows, lists.rows.heads, at, place_of_row(lists.rows, at, move.row), entry)
-    for head in after:
+    for head in heads[1]:
         at = np.int64(head)
-        if not _contains(before, head):  # case 4
+        if not _contains(heads[0], head):  # case 4
             out, n = scan_changes(lists.messages, at, move, messages, BEGINNING, out, n)
             append(lists.rows, lists.rows.heads, at, entry)
     return out, n

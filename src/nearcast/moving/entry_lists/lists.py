@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 
 START, COUNT, ROOM = 0, 1, 2
 """Columns of terms and heads: where the list begins, its entries, and how many fit."""
@@ -28,6 +28,9 @@ CORNER, SIGNATURE, NUMBER, OTHER_CORNER = range(4)
 """The words of an entry."""
 
 POINT_WIDTH, BOX_WIDTH = 3, 4
+
+FULL = -1
+"""What a scan returns when its output has no room for a whole list more."""
 
 _SIZES = 52
 ROOMS = np.array([(4 << (k // 2)) if k % 2 == 0 else (6 << (k // 2)) for k in range(_SIZES)], np.int64)
@@ -80,7 +83,7 @@ def list_bytes(lists: Lists) -> int:
     return sum(int(array.nbytes) for array in lists)
 
 
-@kernel
+@lean_kernel
 def size_for(count):
     """The smallest size of room for so many entries."""
     size = 0
@@ -89,7 +92,7 @@ def size_for(count):
     return size
 
 
-@kernel
+@lean_kernel
 def has_room(lists, words, heads):
     """Whether so many words and heads can be taken; notes what is lacking otherwise."""
     control = lists.control
@@ -99,7 +102,7 @@ def has_room(lists, words, heads):
     return fits
 
 
-@kernel
+@lean_kernel
 def _take(lists, size):
     """The start of a free room of this size. The caller knows that there is room."""
     control = lists.control
@@ -113,7 +116,7 @@ def _take(lists, size):
     return start
 
 
-@kernel
+@lean_kernel
 def release(lists, table, at):
     """Empty a list and give its room back."""
     room = np.int64(table[at, ROOM])
@@ -125,7 +128,7 @@ def release(lists, table, at):
     table[at, COUNT] = table[at, ROOM] = 0
 
 
-@kernel
+@lean_kernel
 def _enlarge(lists, table, at):
     """Move a full list to the next larger room; return False if there is none."""
     room, start, count = np.int64(table[at, ROOM]), np.int64(table[at, START]), table[at, COUNT]
@@ -142,7 +145,7 @@ def _enlarge(lists, table, at):
     return True
 
 
-@kernel
+@lean_kernel
 def append(lists, table, at, entry):
     """Append an entry to a list of a table (terms or heads); return False, and change nothing, without room."""
     if table[at, COUNT] == table[at, ROOM] and not _enlarge(lists, table, at):
@@ -158,7 +161,7 @@ def append(lists, table, at, entry):
     return True
 
 
-@kernel
+@lean_kernel
 def entry_at(lists, table, at, k):
     """Entry k of a list."""
     room, place = np.int64(table[at, ROOM]), np.int64(table[at, START]) + k
@@ -167,7 +170,7 @@ def entry_at(lists, table, at, k):
     return Entry(words[place], high, words[place + room], words[place + 2 * room])
 
 
-@kernel
+@lean_kernel
 def overwrite(lists, table, at, k, entry):
     """Replace entry k of a list of boxes."""
     room, place = np.int64(table[at, ROOM]), np.int64(table[at, START]) + k
@@ -177,7 +180,7 @@ def overwrite(lists, table, at, k, entry):
     lists.words[place + 3 * room] = entry.high
 
 
-@kernel
+@lean_kernel
 def drop_dead(lists, table, at, is_live):
     """Remove the entries of dead messages from a list; return how many. An empty list gives its room back."""
     room, start, count = np.int64(table[at, ROOM]), np.int64(table[at, START]), table[at, COUNT]
@@ -201,7 +204,7 @@ def packed_pair(row, slot):
     return (np.int64(row) << 32) | np.int64(slot)
 
 
-@kernel
+@lean_kernel
 def drop_dead_of_heads(lists, n_heads, is_live):
     """Remove the entries of dead messages from the first lists of `heads`."""
     for head in range(n_heads):

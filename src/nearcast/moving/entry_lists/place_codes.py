@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 
 BITS = 16
 HIGHEST = (1 << BITS) - 1
@@ -111,7 +111,7 @@ def signature_bit(term):
     return np.uint32(1) << np.uint32((np.uint64(term) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(59))
 
 
-@kernel
+@lean_kernel
 def signature(terms, first, count):
     """uint32: the bits of some terms. A message without all bits of a row lacks one of the row's terms."""
     bits = np.uint32(0)

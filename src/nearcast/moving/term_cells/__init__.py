@@ -10,7 +10,7 @@ Cost       a move O(postings in the cells of both boxes); an arrival O(its terms
 Deviates   nothing.
 
 entry_lists has the arena of lists and the codes of coordinates; points.py and boxes.py are the two kinds of lists;
-search.py reads them and change.py writes them.
+search.py and move.py read them, change.py writes them. batch.py sorts the postings of arriving messages by term.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from nearcast.matching.store import RowStore
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     IN_PLACE,
+    LACKING_WORDS,
     POINT_WIDTH,
     REFILED,
     empty_lists,
@@ -36,14 +37,16 @@ from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
-from nearcast.moving.term_cells.boxes import KEY, sweep_boxes
-from nearcast.moving.term_cells.change import file_rows, post_everywhere, post_messages, unfile_rows
-from nearcast.moving.term_cells.move import BEGINS, move_rows
+from nearcast.moving.term_cells.batch import Batch, batch_of
+from nearcast.moving.term_cells.boxes import KEY, cells_below, sweep_boxes
+from nearcast.moving.term_cells.change import file_rows, post_messages, unfile_rows
+from nearcast.moving.term_cells.move import BEGINS, Moves, move_rows
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
 
 _FINEST_POINTS, _FINEST_BOXES = 7, 6
 _SAMPLE = 100_000
+_FIRST_OUT, _LONGEST_OUT = 1 << 12, 1 << 22  # packed pairs that a kernel may write at once
 
 
 class TermCells(MovingMethod):
@@ -64,6 +67,7 @@ class TermCells(MovingMethod):
         self._targets = (messages_per_cell, rows_per_cell)
         self._dead_share = dead_share
         self._posts_everywhere = False
+        self._out = np.empty(_FIRST_OUT, np.int64)
 
     def build(self, rows: np.ndarray, slots: np.ndarray) -> None:
         per_cell, rows_per_cell = self._targets
@@ -74,8 +78,9 @@ class TermCells(MovingMethod):
             empty_lists(BOX_WIDTH, rows_per_cell, _FINEST_BOXES),
             np.zeros((0, 3), np.int32),
             place_codes(self._sample(rows, slots), self.space.bounds),
+            np.empty(2 + int(cells_below(_FINEST_BOXES + 1)), np.int64),
         )
-        self._post(slots)
+        self._post(self._batch(slots))
         self.insert(rows)
 
     def _sample(self, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
@@ -98,50 +103,68 @@ class TermCells(MovingMethod):
                 break
             self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
         if not self._posts_everywhere and (self._cells.spots[rows, KEY] == EVERYWHERE).any():
-            self._posts_everywhere = True
-            self._run_posting(post_everywhere, self.messages.slots())
+            self._post_everywhere()
 
     def remove(self, rows: np.ndarray) -> None:
         unfile_rows(self._cells, rows)
 
     def find(self, rows: np.ndarray) -> Pairs:
-        return _unpacked(*find_messages(self._cells, self.store.arrays, self.messages.arrays, rows))
+        arrays, own = self.store.arrays, self.messages.arrays
+        return _unpacked(
+            self._packed(lambda done: find_messages(self._cells, arrays, own, rows, self._out, done), len(rows))
+        )
 
     def arrive(self, slots: np.ndarray) -> Pairs:
-        pairs = self.leave(slots)
-        self._post(slots)
+        batch = self._batch(slots)
+        pairs = self._rows_of(batch)
+        self._post(batch)
         return pairs
 
     def leave(self, slots: np.ndarray) -> Pairs:
-        return _unpacked(*find_rows(self._cells, self.store.arrays, self.messages.arrays, slots))
+        return self._rows_of(self._batch(slots))
 
-    def _post(self, slots: np.ndarray) -> None:
+    def _batch(self, slots: np.ndarray) -> Batch:
+        return batch_of(self.messages.arrays, slots, self._cells.codes, self.messages.n_terms)
+
+    def _rows_of(self, batch: Batch) -> Pairs:
+        arrays, own, n = self.store.arrays, self.messages.arrays, len(batch.terms)
+        return _unpacked(self._packed(lambda done: find_rows(self._cells, arrays, own, batch, self._out, done), n))
+
+    def _packed(self, search: Callable[[int], tuple[int, int]], total: int) -> np.ndarray:
+        """The packed pairs of a kernel that stops where its output, or the arena of rows, is full."""
+        parts, done = [np.empty(0, np.int64)], 0
+        while done < total:
+            n, done = search(done)
+            parts.append(self._out[:n].copy())
+            if self._cells.own.control[LACKING_WORDS]:
+                self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
+            elif done < total:
+                self._out = np.empty(min(2 * len(self._out), _LONGEST_OUT) if n else 2 * len(self._out), np.int64)
+        return np.concatenate(parts)
+
+    def _post(self, batch: Batch) -> None:
+        """Write postings; the kernel stops where an arena lacks room."""
         n_terms, cells = self.messages.n_terms, self._cells
         self._cells = cells._replace(points=with_terms(cells.points, n_terms), ranges=with_terms(cells.ranges, n_terms))
-        first_term = EVERYWHERE if self._posts_everywhere else EVERYWHERE + 1
-        self._run_posting(
-            lambda cells, messages, these, cursor: post_messages(cells, messages, these, first_term, cursor), slots
-        )
-
-    def _run_posting(self, post: Callable[..., bool], slots: np.ndarray) -> None:
-        """Run a posting kernel until all is posted; it stops where the arena lacks room."""
-        cursor = np.zeros(2, np.int64)
-        while not post(self._cells, self.messages.arrays, slots, cursor):
+        skipped, done = -1 if self._posts_everywhere else EVERYWHERE, 0
+        while done < len(batch.terms):
+            done = post_messages(self._cells, batch, skipped, done)
             cells = self._cells
             points, ranges = with_lacking_room(cells.points), with_lacking_room(cells.ranges)
             self._cells = cells._replace(points=points, ranges=ranges)
 
+    def _post_everywhere(self) -> None:
+        """Post all live messages under EVERYWHERE: the first row without terms has come."""
+        self._posts_everywhere = True
+        batch = self._batch(self.messages.slots())
+        is_everywhere = batch.terms == EVERYWHERE
+        self._post(batch._replace(terms=batch.terms[is_everywhere], owners=batch.owners[is_everywhere]))
+
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
         order = np.argsort(self._cells.spots[rows, KEY], kind="stable")  # the lists of a term stay in the cache
-        rows, boxes = rows[order], np.ascontiguousarray(boxes[order])
-        parts, done = [], 0
-        while True:
-            out, n, done = move_rows(self._cells, self.store.arrays, self.messages.arrays, rows, boxes, done)
-            parts.append(out[:n])
-            if done == len(rows):
-                break
-            self._cells = self._cells._replace(own=with_lacking_room(self._cells.own))
-        packed = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        moves = Moves(rows[order], np.ascontiguousarray(boxes[order]))
+        arrays, own = self.store.arrays, self.messages.arrays
+        packed = self._packed(lambda done: move_rows(self._cells, arrays, own, moves, self._out, done), len(rows))
         signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
         return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
 
@@ -164,5 +187,5 @@ class TermCells(MovingMethod):
         return {"moves in place": int(control[IN_PLACE]), "moves filed anew": int(control[REFILED])}
 
 
-def _unpacked(out: np.ndarray, n: int) -> Pairs:
-    return Pairs((out[:n] >> 32).astype(np.int32), (out[:n] & 0xFFFFFFFF).astype(np.int32))
+def _unpacked(packed: np.ndarray) -> Pairs:
+    return Pairs((packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32))

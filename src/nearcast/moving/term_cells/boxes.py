@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     CORNER,
@@ -28,7 +28,6 @@ from nearcast.moving.entry_lists.lists import (
     TARGET,
     TOTAL,
     USED_HEADS,
-    Entry,
     append,
     drop_dead,
     entry_at,
@@ -54,7 +53,7 @@ def cells_below(level):
     return ((np.int64(1) << (2 * level)) - 4) // 3
 
 
-@kernel
+@lean_kernel
 def level_of(low, high, finest):
     """The level of a box, at most `finest`."""
     size = max(x_of(high) - x_of(low), y_of(high) - y_of(low))
@@ -72,7 +71,7 @@ def head_of(own, level, low, high):
     return np.int64(own[HEADS]) + cells_below(level) + (line << level) + column
 
 
-@kernel
+@lean_kernel
 def put_box(lists, term, entry, spots):
     """Add a box under a term; return False, and change nothing that counts, if the arena lacks room.
 
@@ -90,7 +89,7 @@ def put_box(lists, term, entry, spots):
     return True
 
 
-@kernel
+@lean_kernel
 def _file(lists, term, level, entry, spots):
     own = lists.terms[term]
     at = np.int64(term) if level == 0 else head_of(own, level, entry.low, entry.high)
@@ -107,47 +106,48 @@ def _file(lists, term, level, entry, spots):
     return True
 
 
-@kernel
+@lean_kernel
 def _divide(lists, term, spots):
     """Give a term one more level; return False without room for it."""
     own = lists.terms[term]
     top, first, total = np.int64(own[LEVEL]), np.int64(own[HEADS]), np.int64(own[TOTAL])
     cells = cells_below(top + 2)
     # Lists grow as they are filled: together they never take more than four times their entries and 16 for each cell.
-    if not has_room(lists, 4 * (4 * total + 16 * (cells + 1)), cells):
+    if not has_room(lists, BOX_WIDTH * (4 * total + 16 * (cells + 1)), cells):
         return False
-    entries = np.empty((total, 4), np.uint32)
-    n = _collected(lists, lists.terms, term, entries, 0)
-    for head in range(first, first + (cells_below(top + 1) if top else 0)):
-        n = _collected(lists, lists.heads, head, entries, n)
     base = lists.control[USED_HEADS]
     lists.control[USED_HEADS] += cells
     lists.control[REGRIDS] += 1
     lists.heads[base : base + cells] = 0
     own[HEADS], own[LEVEL], own[MASK] = base, top + 1, 0
-    for k in range(n):
-        entry = Entry(entries[k, 0], entries[k, 1], entries[k, 2], entries[k, 3])
-        _file(lists, term, level_of(entry.low, entry.high, top + 1), entry, spots)
+    _lower(lists, term, spots)
+    for head in range(first, first + (cells_below(top + 1) if top else 0)):
+        for k in range(lists.heads[head, COUNT]):
+            entry = entry_at(lists, lists.heads, head, k)
+            _file(lists, term, level_of(entry.low, entry.high, top + 1), entry, spots)
+        release(lists, lists.heads, head)
     return True
 
 
-@kernel
-def _collected(lists, table, at, entries, n):
-    """Move the entries of a list to `entries`; return how many are there."""
-    for k in range(table[at, COUNT]):
-        entry = entry_at(lists, table, at, k)
-        entries[n, 0], entries[n, 1], entries[n, 2], entries[n, 3] = (
-            entry.low,
-            entry.high,
-            entry.signature,
-            entry.number,
-        )
-        n += 1
-    release(lists, table, at)
-    return n
+@lean_kernel
+def _lower(lists, term, spots):
+    """Move the boxes of level 0 that are small enough to the new level 1."""
+    kept = 0
+    for k in range(lists.terms[term, COUNT]):
+        entry = entry_at(lists, lists.terms, term, k)
+        if level_of(entry.low, entry.high, 1) > 0:
+            _file(lists, term, level_of(entry.low, entry.high, np.int64(lists.terms[term, LEVEL])), entry, spots)
+            continue
+        overwrite(lists, lists.terms, term, kept, entry)
+        if len(spots):
+            spots[entry.number & ROW_NUMBER, PLACE] = kept
+        kept += 1
+    lists.terms[term, COUNT] = kept
+    if kept == 0:
+        release(lists, lists.terms, term)
 
 
-@kernel
+@lean_kernel
 def remove_box(lists, row, spots):
     """Remove the entry of a row: the last entry of its list takes its place."""
     at, k = np.int64(spots[row, LIST]), spots[row, PLACE]
@@ -163,7 +163,7 @@ def remove_box(lists, row, spots):
         release(lists, table, at)
 
 
-@kernel
+@lean_kernel
 def move_box(lists, row, entry, spots):
     """Change the box of a row's entry, in place where its cell still fits; return False, and change nothing, without
     room.
@@ -188,7 +188,7 @@ def move_box(lists, row, entry, spots):
     return _file(lists, term, level, entry, spots)
 
 
-@kernel
+@lean_kernel
 def _fits(own, at, level, entry):
     """Whether a box may stay in its list: it reaches no further than loose cells may, and is not much too small."""
     if at < 0:
@@ -210,7 +210,7 @@ def _fits(own, at, level, entry):
     )
 
 
-@kernel
+@lean_kernel
 def spot_word(lists, row, spots, field):
     """The position in `words` of a field of a row's entry."""
     at, k = np.int64(spots[row, LIST]), np.int64(spots[row, PLACE])
@@ -218,7 +218,7 @@ def spot_word(lists, row, spots, field):
     return np.int64(table[at, START]) + field * np.int64(table[at, ROOM]) + k
 
 
-@kernel
+@lean_kernel
 def lists_near(lists, term, box, out):
     """Write the lists under a term whose boxes may overlap a coded box: heads, or ~term; return their number."""
     own = lists.terms[term]
@@ -242,7 +242,7 @@ def lists_near(lists, term, box, out):
     return n
 
 
-@kernel
+@lean_kernel
 def sweep_boxes(lists, is_live):
     """Remove dead messages from all lists of boxes."""
     for term in range(len(lists.terms)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.moving.entry_lists.lists import TOTAL, Entry
 from nearcast.moving.entry_lists.place_codes import corner_code, signature
 from nearcast.moving.term_cells.boxes import SINGLE, put_box, remove_box
 from nearcast.moving.term_cells.points import put_point
 
 
-@kernel
+@lean_kernel
 def file_rows(cells, rows, frequencies, wanted, done):
     """File rows from position `done` on under their rarest term; return how many are filed."""
     for i in range(done, len(wanted)):
@@ -25,7 +25,7 @@ def file_rows(cells, rows, frequencies, wanted, done):
     return len(wanted)
 
 
-@kernel
+@lean_kernel
 def _rarest(cells, rows, row, frequencies):
     """The term of a row with the fewest live messages and rows."""
     first = rows.offsets[row]
@@ -40,48 +40,24 @@ def _rarest(cells, rows, row, frequencies):
     return best
 
 
-@kernel
+@lean_kernel
 def unfile_rows(cells, wanted):
     for row in wanted:
         remove_box(cells.own, row, cells.spots)
 
 
-@kernel
-def post_messages(cells, messages, slots, first_term, cursor):
-    """Post messages under their terms from `cursor` (message, term) on; return whether all are posted.
-
-    `first_term` is 1 where no row is under EVERYWHERE, which is the first term of every message.
-    """
-    for i in range(cursor[0], len(slots)):
-        slot = slots[i]
-        box, first, count = messages.boxes[slot], messages.offsets[slot], messages.n_terms[slot]
-        low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
-        entry = Entry(low, high, signature(messages.terms, first, count), np.uint32(slot))
-        is_point = box[0] == box[2] and box[1] == box[3]
-        for k in range(max(cursor[1], first_term), count):
-            if not _post(cells, is_point, messages.terms[first + k], entry):
-                cursor[0], cursor[1] = i, k
-                return False
-        cursor[1] = 0
-    return True
-
-
-@kernel
-def _post(cells, is_point, term, entry):
-    if is_point:
-        return put_point(cells.points, term, entry)
-    return put_box(cells.ranges, term, entry, cells.spots[:0])
-
-
-@kernel
-def post_everywhere(cells, messages, slots, cursor):
-    """Post messages under EVERYWHERE alone, from position cursor[0] on; return whether all are posted."""
-    for i in range(cursor[0], len(slots)):
-        slot = slots[i]
-        box, first, count = messages.boxes[slot], messages.offsets[slot], messages.n_terms[slot]
-        low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
-        entry = Entry(low, high, signature(messages.terms, first, count), np.uint32(slot))
-        if not _post(cells, box[0] == box[2] and box[1] == box[3], np.int32(0), entry):
-            cursor[0] = i
-            return False
-    return True
+@lean_kernel
+def post_messages(cells, batch, skipped, done):
+    """Write the postings of a batch from `done` on, but those of the term `skipped`; return how many are done."""
+    for i in range(done, len(batch.terms)):
+        term, at = batch.terms[i], batch.owners[i]
+        if term == skipped:
+            continue
+        entry = Entry(batch.lows[at], batch.highs[at], batch.signatures[at], np.uint32(batch.slots[at]))
+        if batch.is_point[at]:
+            is_posted = put_point(cells.points, term, entry)
+        else:
+            is_posted = put_box(cells.ranges, term, entry, cells.spots[:0])
+        if not is_posted:
+            return i
+    return len(batch.terms)

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.matching.store import RowArrays
 from nearcast.moving.entry_lists.lists import (
     CORNER,
     COUNT,
-    FINEST,
+    FULL,
     HEADS,
     LEVEL,
     NUMBER,
@@ -34,13 +33,20 @@ from nearcast.moving.entry_lists.place_codes import (
     overlap_of,
 )
 from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.boxes import KEY, SINGLE, cells_below, lists_near, move_box, spot_word
+from nearcast.moving.term_cells.boxes import KEY, SINGLE, lists_near, move_box, spot_word
 
 BEGINS = np.int64(1) << 31
 """Set in a packed pair that begins to hold; the others cease to."""
 
 BOTH, CEASING, BEGINNING = 0, 1, 2
 """Which pairs a scan reports."""
+
+
+class Moves(NamedTuple):
+    """Rows, sorted by their term, and their new boxes."""
+
+    rows: np.ndarray  # int32[n]
+    boxes: np.ndarray  # float64[n,4]
 
 
 class Move(NamedTuple):
@@ -56,24 +62,35 @@ class Move(NamedTuple):
     is_single: bool
 
 
-@kernel
-def move_rows(cells, rows, messages, wanted, boxes, done):
-    """(packed pairs, their number, moves done): moves rows from position `done` on, until the arena lacks room."""
-    out, n = np.empty(1024, np.int64), 0
-    near = np.empty(2 + cells_below(cells.ranges.control[FINEST] + 1), np.int64)
-    own, spots = cells.own, cells.spots
+@lean_kernel
+def move_rows(cells, rows, messages, moves, out, done):
+    """(pairs, moves done): moves rows from position `done` on, until `out` or the arena is full.
+
+    `moves` are the rows and their new boxes. A move is done as a whole or not at all.
+    """
+    n, wanted = np.int64(0), moves.rows
     for i in range(done, len(wanted)):
-        row, box = np.int64(wanted[i]), boxes[i]
-        old_low, old_high = _word(own, row, spots, CORNER), _word(own, row, spots, OTHER_CORNER)
-        bits, number = _word(own, row, spots, SIGNATURE), _word(own, row, spots, NUMBER)
-        low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
-        if not move_box(own, row, Entry(low, high, bits, number), spots):
-            return out, n, i
-        old, new = coded_box(old_low, old_high), coded_box(low, high)
-        move = Move(rows, row, boxes, i, old, new, bits, number & SINGLE != 0)
-        out, n = _scan(cells, move, messages, near, out, n)
-        rows.boxes[row] = box
-    return out, n, len(wanted)
+        row, box = np.int64(wanted[i]), moves.boxes[i]
+        entry = _moved_entry(cells, row, box)
+        own, spots = cells.own, cells.spots
+        old = coded_box(_word(own, row, spots, CORNER), _word(own, row, spots, OTHER_CORNER))
+        new, is_single = coded_box(entry.low, entry.high), entry.number & SINGLE != 0
+        move = Move(rows, row, moves.boxes, np.int64(i), old, new, entry.signature, is_single)
+        found = _scan(cells, move, messages, out, n)
+        if found == FULL or not move_box(own, row, entry, spots):
+            return n, np.int64(i)
+        n = found
+        for k in range(4):
+            rows.boxes[row, k] = box[k]
+    return n, np.int64(len(wanted))
+
+
+@lean_kernel
+def _moved_entry(cells, row, box):
+    """The entry of a row at its new box."""
+    own, spots = cells.own, cells.spots
+    low, high = corner_code(cells.codes, box[0], box[1]), corner_code(cells.codes, box[2], box[3])
+    return Entry(low, high, _word(own, row, spots, SIGNATURE), _word(own, row, spots, NUMBER))
 
 
 @inline_kernel
@@ -81,25 +98,25 @@ def _word(own, row, spots, field):
     return own.words[spot_word(own, row, spots, field)]
 
 
-@kernel
-def _scan(cells, move, messages, near, out, n):
-    """Append the pairs of one move."""
-    key = np.int64(cells.spots[move.row, KEY])
+@lean_kernel
+def _scan(cells, move, messages, out, n):
+    """Append the pairs of one move; return n, or FULL."""
+    key, near = np.int64(cells.spots[move.row, KEY]), cells.near
     if key < len(cells.points.terms) and cells.points.terms[key, TOTAL]:
         if cells.points.terms[key, LEVEL] == 0:
-            out, n = _scan_points(cells.points.words, cells.points.terms[key], move, messages, out, n)
+            n = _scan_points(cells.points.words, cells.points.terms[key], move, messages, out, n)
         else:
-            out, n = _scan_cells(cells.points, cells.points.terms[key], move, messages, out, n)
+            n = _scan_cells(cells.points, cells.points.terms[key], move, messages, out, n)
     if key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
         # A range may overlap both boxes, which may be far apart: the old cells give what ceases, the new what begins.
         for k in range(lists_near(cells.ranges, key, move.old, near)):
-            out, n = _scan_ranges(cells.ranges, near[k], move, messages, CEASING, out, n)
+            n = _scan_ranges(cells.ranges, near[k], move, messages, CEASING, out, n)
         for k in range(lists_near(cells.ranges, key, move.new, near)):
-            out, n = _scan_ranges(cells.ranges, near[k], move, messages, BEGINNING, out, n)
-    return out, n
+            n = _scan_ranges(cells.ranges, near[k], move, messages, BEGINNING, out, n)
+    return n
 
 
-@kernel
+@lean_kernel
 def _scan_cells(points, own, move, messages, out, n):
     """The cells of both boxes, without those that lie inside both."""
     level, old, new = own[LEVEL], move.old, move.new
@@ -110,11 +127,11 @@ def _scan_cells(points, own, move, messages, out, n):
         head = np.int64(own[HEADS]) + (line << level)
         for cell in range(head + left, head + right + 1):
             if points.heads[cell, COUNT]:
-                out, n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
+                n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
         for cell in range(head + left_again, head + right_again + 1):
             if points.heads[cell, COUNT]:
-                out, n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
-    return out, n
+                n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
+    return n
 
 
 @inline_kernel
@@ -139,10 +156,11 @@ def _columns(old, new, line, shift):
     return np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
 
 
-@kernel
+@lean_kernel
 def _scan_points(words, head, move, messages, out, n):
     start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    out = with_room(out, n, count)
+    if n == FULL or n + count > len(out):
+        return np.int64(FULL)
     for k in range(start, start + count):
         word = words[k]
         in_old, in_new = overlap_of(word, word, move.old), overlap_of(word, word, move.new)
@@ -153,15 +171,16 @@ def _scan_points(words, head, move, messages, out, n):
         slot = np.int64(words[k + 2 * room])
         if messages.is_live[slot]:
             n = _compare(move, messages, slot, (in_old, in_new), BOTH, out, n)
-    return out, n
+    return np.int64(n)
 
 
-@kernel
+@lean_kernel
 def _scan_ranges(lists, at, move, messages, reported, out, n):
     table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
     start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
     words = lists.words
-    out = with_room(out, n, count)
+    if n == FULL or n + count > len(out):
+        return np.int64(FULL)
     for k in range(start, start + count):
         low, high = words[k], words[k + 3 * room]
         in_old, in_new = overlap_of(low, high, move.old), overlap_of(low, high, move.new)
@@ -172,10 +191,10 @@ def _scan_ranges(lists, at, move, messages, reported, out, n):
         slot = np.int64(words[k + 2 * room])
         if messages.is_live[slot]:
             n = _compare(move, messages, slot, (in_old, in_new), reported, out, n)
-    return out, n
+    return np.int64(n)
 
 
-@kernel
+@lean_kernel
 def _compare(move, messages, slot, overlaps, reported, out, n):
     """Append the pair if it changes; return the new n. `overlaps` are those of the old and the new box."""
     in_old, in_new = overlaps[0] == SURELY, overlaps[1] == SURELY

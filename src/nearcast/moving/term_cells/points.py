@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
     COUNT,
     FINEST,
+    FULL,
     HEADS,
     LEVEL,
     REGRIDS,
@@ -35,7 +35,7 @@ def cell_of(level, word):
     return ((y_of(word) >> shift) << level) + (x_of(word) >> shift)
 
 
-@kernel
+@lean_kernel
 def put_point(lists, term, entry):
     """Add a point under a term; return False, and change nothing that counts, if the arena lacks room."""
     own = lists.terms[term]
@@ -51,7 +51,7 @@ def put_point(lists, term, entry):
     return True
 
 
-@kernel
+@lean_kernel
 def _divide(lists, term):
     """Give a term four times the cells; return False without room for them."""
     own = lists.terms[term]
@@ -74,9 +74,9 @@ def _divide(lists, term):
     return True
 
 
-@kernel
+@lean_kernel
 def scan_points(lists, term, query, messages, out, n):
-    """Append the live points under a term that overlap a row's box and have its terms; return (out, n)."""
+    """Append the live points under a term that overlap a row's box and have its terms; return n, or FULL."""
     own = lists.terms[term]
     level = own[LEVEL]
     if level == 0:
@@ -87,14 +87,17 @@ def scan_points(lists, term, query, messages, out, n):
         first = own[HEADS] + (line << level)
         for cell in range(first + (box.left >> shift), first + (box.right >> shift) + 1):
             if lists.heads[cell, COUNT]:
-                out, n = _scan_list(lists.words, lists.heads[cell], query, messages, out, n)
-    return out, n
+                n = _scan_list(lists.words, lists.heads[cell], query, messages, out, n)
+                if n == FULL:
+                    return n
+    return n
 
 
-@kernel
+@lean_kernel
 def _scan_list(words, head, query, messages, out, n):
     start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    out = with_room(out, n, count)
+    if n + count > len(out):
+        return np.int64(FULL)
     for k in range(start, start + count):
         word = words[k]
         overlap = overlap_of(word, word, query.box)
@@ -108,10 +111,10 @@ def _scan_list(words, head, query, messages, out, n):
         if query.is_single or has_terms(query.rows, query.row, messages, slot):
             out[n] = packed_pair(query.row, slot)
             n += 1
-    return out, n
+    return np.int64(n)
 
 
-@kernel
+@lean_kernel
 def sweep_points(lists, is_live):
     """Remove dead messages from all lists of points."""
     for term in range(len(lists.terms)):

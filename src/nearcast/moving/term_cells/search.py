@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import lean_kernel
 from nearcast.matching.store import RowArrays
 from nearcast.moving.entry_lists.lists import (
     CORNER,
     COUNT,
-    FINEST,
+    FULL,
     NUMBER,
     OTHER_CORNER,
     ROOM,
@@ -28,12 +27,10 @@ from nearcast.moving.entry_lists.place_codes import (
     CodedBox,
     PlaceCodes,
     coded_box,
-    corner_code,
     overlap_of,
-    signature,
 )
 from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, cells_below, lists_near, spot_word
+from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, lists_near, spot_word
 from nearcast.moving.term_cells.points import scan_points
 
 
@@ -45,6 +42,7 @@ class Cells(NamedTuple):
     own: Lists  # rows under their rarest term
     spots: np.ndarray  # int32[rows,3]  where the entry of each row is
     codes: PlaceCodes
+    near: np.ndarray  # int64[...]  scratch: the lists near a place
 
 
 class Query(NamedTuple):
@@ -57,37 +55,43 @@ class Query(NamedTuple):
     is_single: bool
 
 
-@kernel
-def find_messages(cells, rows, messages, wanted):
-    """(packed pairs, their number): the live messages on which each of these rows holds."""
-    out, n = np.empty(1024, np.int64), 0
-    near = np.empty(2 + cells_below(cells.ranges.control[FINEST] + 1), np.int64)
-    for row in wanted:
-        query = _query(cells, rows, row)
-        key = cells.spots[row, KEY]
-        if key < len(cells.points.terms):
-            out, n = scan_points(cells.points, key, query, messages, out, n)
-        if key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
-            for k in range(lists_near(cells.ranges, key, query.box, near)):
-                out, n = _scan_ranges(cells.ranges, near[k], query, messages, out, n)
-    return out, n
+@lean_kernel
+def find_messages(cells, rows, messages, wanted, out, done):
+    """(pairs, rows done): packs the live messages on which rows hold into `out`, from position `done` on."""
+    n = np.int64(0)
+    for i in range(done, len(wanted)):
+        found = _messages_of(cells, rows, messages, np.int64(wanted[i]), out, n)
+        if found == FULL:
+            return n, np.int64(i)
+        n = found
+    return n, np.int64(len(wanted))
 
 
-@kernel
-def _query(cells, rows, row):
+@lean_kernel
+def _messages_of(cells, rows, messages, row, out, n):
     words, own, spots = cells.own.words, cells.own, cells.spots
     low, high = words[spot_word(own, row, spots, CORNER)], words[spot_word(own, row, spots, OTHER_CORNER)]
     bits = words[spot_word(own, row, spots, SIGNATURE)]
     is_single = words[spot_word(own, row, spots, NUMBER)] & SINGLE != 0
-    return Query(rows, np.int64(row), coded_box(low, high), bits, is_single)
+    query = Query(rows, row, coded_box(low, high), bits, is_single)
+    key = spots[row, KEY]
+    if key < len(cells.points.terms):
+        n = scan_points(cells.points, key, query, messages, out, n)
+    if n != FULL and key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
+        for k in range(lists_near(cells.ranges, key, query.box, cells.near)):
+            n = _scan_ranges(cells.ranges, cells.near[k], query, messages, out, n)
+            if n == FULL:
+                break
+    return n
 
 
-@kernel
+@lean_kernel
 def _scan_ranges(lists, at, query, messages, out, n):
     table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
     start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
     words = lists.words
-    out = with_room(out, n, count)
+    if n + count > len(out):
+        return np.int64(FULL)
     for k in range(start, start + count):
         overlap = overlap_of(words[k], words[k + 3 * room], query.box)
         if overlap == NOWHERE or words[k + room] & query.signature != query.signature:
@@ -100,7 +104,7 @@ def _scan_ranges(lists, at, query, messages, out, n):
         if query.is_single or has_terms(query.rows, query.row, messages, slot):
             out[n] = packed_pair(query.row, slot)
             n += 1
-    return out, n
+    return np.int64(n)
 
 
 class Arrival(NamedTuple):
@@ -111,31 +115,31 @@ class Arrival(NamedTuple):
     signature: int
 
 
-@kernel
-def find_rows(cells, rows, messages, slots):
-    """(packed pairs, their number): the rows that hold on each of these messages."""
-    out, n = np.empty(1024, np.int64), 0
-    near = np.empty(2 + cells_below(cells.own.control[FINEST] + 1), np.int64)
-    own, codes = cells.own, cells.codes
-    for slot in slots:
-        box, first = messages.boxes[slot], messages.offsets[slot]
-        count = messages.n_terms[slot]
-        low, high = corner_code(codes, box[0], box[1]), corner_code(codes, box[2], box[3])
-        arrival = Arrival(np.int64(slot), coded_box(low, high), signature(messages.terms, first, count))
-        for k in range(first, first + count):
-            term = messages.terms[k]
-            if term < len(own.terms) and own.terms[term, TOTAL]:
-                for i in range(lists_near(own, term, arrival.box, near)):
-                    out, n = _scan_rows(own, near[i], arrival, rows, messages, out, n)
-    return out, n
+@lean_kernel
+def find_rows(cells, rows, messages, batch, out, done):
+    """(pairs, postings done): packs the rows that hold on a batch into `out`, from the posting `done` on."""
+    n, own, near = np.int64(0), cells.own, cells.near
+    for i in range(done, len(batch.terms)):
+        term, at = batch.terms[i], batch.owners[i]
+        if term >= len(own.terms) or own.terms[term, TOTAL] == 0:
+            continue
+        arrival = Arrival(np.int64(batch.slots[at]), coded_box(batch.lows[at], batch.highs[at]), batch.signatures[at])
+        found = n
+        for k in range(lists_near(own, term, arrival.box, near)):
+            found = _scan_rows(own, near[k], arrival, rows, messages, out, found)
+            if found == FULL:
+                return n, np.int64(i)
+        n = found
+    return n, np.int64(len(batch.terms))
 
 
-@kernel
+@lean_kernel
 def _scan_rows(lists, at, arrival, rows, messages, out, n):
     table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
     start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
     words, slot = lists.words, arrival.slot
-    out = with_room(out, n, count)
+    if n + count > len(out):
+        return np.int64(FULL)
     for k in range(start, start + count):
         overlap = overlap_of(words[k], words[k + 3 * room], arrival.box)
         if overlap == NOWHERE or words[k + room] & arrival.signature != words[k + room]:
@@ -147,4 +151,4 @@ def _scan_rows(lists, at, arrival, rows, messages, out, n):
         if number & SINGLE or has_terms(rows, row, messages, slot):
             out[n] = packed_pair(row, slot)
             n += 1
-    return out, n
+    return np.int64(n)
