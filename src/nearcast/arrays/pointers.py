@@ -20,7 +20,13 @@ def pointers_to(arrays: tuple[np.ndarray, ...]) -> np.ndarray:
     """uint64[n,2]: the address of each contiguous array, and the length of its first axis."""
     for array in arrays:
         assert array.flags.c_contiguous
-    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.uint64)
+    return np.array([(_address(array), len(array)) for array in arrays], np.uint64)
+
+
+@kernel
+def _address(array):
+    """The address of the first element. Outside of kernels it takes 1.1 us, here 0.3."""
+    return array.ctypes.data
 
 
 class PackedArrays:

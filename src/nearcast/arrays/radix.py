@@ -1,6 +1,7 @@
-"""Radix sort of row numbers. Its counters fit into the first-level cache.
+"""Sorts of row numbers. Their counters fit into the first-level cache.
 
-1,400 numbers below 10 M take 8 us, and 36 take 0.7 us; a comparison sort takes 58 and 1.1 us.
+Numbers that are spread evenly are put into about as many buckets as there are numbers, and then sorted by insertion.
+Others are sorted by radix: 1,400 numbers below 10 M take 8 us, and 36 take 0.7 us; a comparison sort takes 58 and 1.1.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from nearcast.arrays.ragged import sort_in_place
 _FEWEST = 24  # for fewer numbers, clearing the counters costs more than a comparison sort
 _MANY = 4096  # from this many on, three passes of 8 bits cost more than two of 12
 _FEW_BITS, _MANY_BITS = 8, 12
+_MOST_BY_BUCKETS = 200  # 92 numbers take 0.6 us instead of 0.9, but 400 take 2.6 instead of 2.0
+_MOST_IN_BUCKET = 16
 
 
 @kernel
@@ -20,6 +23,8 @@ def sort_rows(rows, scratch, counts):
     """Sort non-negative int32 numbers. `scratch` has the length of `rows`, `counts` has 2^_MANY_BITS + 1."""
     if len(rows) <= _FEWEST:
         sort_in_place(rows, 0, len(rows))
+        return
+    if len(rows) <= _MOST_BY_BUCKETS and _sort_by_buckets(rows, scratch, counts):
         return
     bits = _FEW_BITS if len(rows) < _MANY else _MANY_BITS
     used = 0
@@ -33,6 +38,38 @@ def sort_rows(rows, scratch, counts):
         else:
             rows[:] = scratch
         shift += 2 * bits
+
+
+@kernel
+def _sort_by_buckets(rows, scratch, counts):
+    """Sort by one pass over evenly wide buckets and insertion. Return False, with `rows` unchanged, if many numbers
+    are in one bucket.
+    """
+    low = high = rows[0]
+    for k in range(len(rows)):
+        low, high = min(low, rows[k]), max(high, rows[k])
+    shift = 0
+    while (high - low) >> shift >= len(rows):
+        shift += 1
+    n_buckets = np.int64((high - low) >> shift) + 1
+    counts[: n_buckets + 1] = 0
+    for k in range(len(rows)):
+        counts[np.uint64(((rows[k] - low) >> shift) + 1)] += 1
+    for bucket in range(n_buckets):
+        if counts[bucket + 1] > _MOST_IN_BUCKET:
+            return False
+        counts[bucket + 1] += counts[bucket]
+    for k in range(len(rows)):
+        bucket = np.uint64((rows[k] - low) >> shift)
+        scratch[np.uint64(counts[bucket])] = rows[k]
+        counts[bucket] += 1
+    for k in range(len(rows)):
+        number, at = scratch[k], k
+        while at > 0 and rows[at - 1] > number:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = number
+    return True
 
 
 @kernel
