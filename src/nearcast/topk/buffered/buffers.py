@@ -97,10 +97,8 @@ class Buffers:
 
     def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
         """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
-        for row in rows.tolist():
-            first, n = int(starts[row]), int(starts[row + 1] - starts[row])
-            self.make_room(np.array([row], np.int32), n)
-            refilled(self.arrays, self.head, row, scores[first:], arrivals[first:], n)
+        self.reserve(len(scores) + len(scores) // 8 + 4 * len(rows))
+        restore_all(self.arrays, self.head, rows, scores, arrivals, starts)
 
     def pack(self) -> None:
         """Give back the room that no buffer uses, but for some that buffers will soon need."""
@@ -272,6 +270,14 @@ def refilled(buffers, head, row, scores, arrivals, n):
     buffers.counts[row] = n
     if len(buffers.dominators):
         count_dominators(buffers, row)
+
+
+@lean_kernel
+def restore_all(buffers, head, rows, scores, arrivals, starts):
+    """Fill empty buffers; the entries of row r are those from starts[r] to starts[r + 1]."""
+    for row in rows:
+        first, n = starts[row], starts[row + 1] - starts[row]
+        refilled(buffers, head, row, scores[first:], arrivals[first:], n)
 
 
 @lean_kernel
