@@ -83,7 +83,7 @@ class MessageIndex:
 
     def _grow(self) -> None:
         old = self.postings
-        self.postings = _postings(max(1024, 2 * len(old.values)))
+        self.postings = _postings(len(old.values) * 5 // 4 + 1024)
         for name, column in old._asdict().items():
             getattr(self.postings, name)[: len(column)] = column
 
