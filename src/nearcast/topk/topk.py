@@ -259,6 +259,9 @@ class TopK:
 
     def _fit_weights(self) -> None:
         """Give new terms the largest weight."""
+        if len(self.vocabulary) <= len(self._weights):
+            self.method.weights = self._weights
+            return
         heaviest = float(self._weights.max()) if len(self._weights) else 1.0
         self._weights = grown(self._weights, len(self.vocabulary), fill=heaviest)
         self.method.weights = self._weights

@@ -19,13 +19,15 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import inline_kernel, lean_kernel
-from nearcast.structures.arena import has_many_holes
 from nearcast.topk.score import THETA
 
 COMPLETE = -1.0
 """The theta of a row whose buffer has every message of the window that shares a term with it, but dominated ones."""
 
 NO_LIMIT = 1 << 30
+
+HOLES_SHARE = 8
+"""Buffers are packed, instead of their arrays growing, when holes take more than an eighth of the room in use."""
 
 
 class BufferArrays(NamedTuple):
@@ -77,14 +79,20 @@ class Buffers:
         """Make sure that so many entries fit behind the last one."""
         if self.head[0] + needed <= len(self.arrays.scores):
             return
-        if has_many_holes(int(self.head[0]), int(self.head[1])):
-            self._pack(needed)
+        if self.head[0] - self.head[1] > self.head[1] // HOLES_SHARE:
+            self._pack(needed + int(self.head[1]) // 16)
         end = int(self.head[0]) + needed
-        arrays = self.arrays
-        dominators = grown(arrays.dominators, end) if self.counts_dominators else arrays.dominators
-        self.arrays = arrays._replace(
-            scores=grown(arrays.scores, end), arrivals=grown(arrays.arrivals, end), dominators=dominators
-        )
+        if end > len(self.arrays.scores):
+            self._resize(end + end // 16)
+
+    def _resize(self, n: int) -> None:
+        """Make the arrays of entries longer. Half as much again, as elsewhere, would be a third of all memory."""
+        old, end = self.arrays, int(self.head[0])
+        scores, arrivals = np.empty(n), np.empty(n, np.int32)
+        dominators = np.empty(n if self.counts_dominators else 0, np.int32)
+        for new, column in ((scores, old.scores), (arrivals, old.arrivals), (dominators, old.dominators)):
+            new[:end] = column[:end]
+        self.arrays = old._replace(scores=scores, arrivals=arrivals, dominators=dominators)
 
     def _pack(self, needed: int) -> None:
         """Copy the entries into arrays without holes."""
@@ -97,10 +105,8 @@ class Buffers:
 
     def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
         """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
-        for row in rows.tolist():
-            first, n = int(starts[row]), int(starts[row + 1] - starts[row])
-            self.make_room(np.array([row], np.int32), n)
-            refilled(self.arrays, self.head, row, scores[first:], arrivals[first:], n)
+        self.reserve(len(scores) + len(scores) // 8 + 4 * len(rows))
+        restore_all(self.arrays, self.head, rows, scores, arrivals, starts)
 
     def pack(self) -> None:
         """Give back the room that no buffer uses, but for some that buffers will soon need."""
@@ -124,13 +130,19 @@ def room_needed(buffers, rows, extra):
 
 @inline_kernel
 def next_room(count, largest):
-    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have."""
-    return max(count, min(count + count // 8 + 4, largest + 1))
+    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have.
+
+    There is room for one more in any case: packing must not take the room that `room_needed` has counted on.
+    """
+    return max(count + 1, min(count + count // 8 + 4, largest + 1))
 
 
 @lean_kernel
 def copy_entries(old, buffers):
-    """Copy the stretches of all rows, one after another; return the end. Only `starts` of `old` are changed."""
+    """Copy the stretches of all rows, one after another, with little spare room; return the end.
+
+    `starts`, `rooms` and `counts` of both are the same arrays.
+    """
     end = 0
     for row in range(len(old.starts)):
         start = old.starts[row]
@@ -140,7 +152,8 @@ def copy_entries(old, buffers):
             if len(old.dominators):
                 buffers.dominators[end + k] = old.dominators[start + k]
         buffers.starts[row] = end
-        end += old.rooms[row]
+        buffers.rooms[row] = min(old.rooms[row], next_room(old.counts[row], old.sizes[row, 0]))
+        end += buffers.rooms[row]
     return end
 
 
@@ -272,6 +285,14 @@ def refilled(buffers, head, row, scores, arrivals, n):
     buffers.counts[row] = n
     if len(buffers.dominators):
         count_dominators(buffers, row)
+
+
+@lean_kernel
+def restore_all(buffers, head, rows, scores, arrivals, starts):
+    """Fill empty buffers; the entries of row r are those from starts[r] to starts[r + 1]."""
+    for row in rows:
+        first, n = starts[row], starts[row + 1] - starts[row]
+        refilled(buffers, head, row, scores[first:], arrivals[first:], n)
 
 
 @lean_kernel

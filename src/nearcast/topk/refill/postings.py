@@ -83,7 +83,7 @@ class MessageIndex:
 
     def _grow(self) -> None:
         old = self.postings
-        self.postings = _postings(max(1024, 2 * len(old.values)))
+        self.postings = _postings(len(old.values) * 5 // 4 + 1024)
         for name, column in old._asdict().items():
             getattr(self.postings, name)[: len(column)] = column
 
@@ -93,9 +93,8 @@ class MessageIndex:
         count_postings(window.ring, window.first, stop, self.stretches)
         self.head[:] = allot(self.stretches)
         self.postings = _postings(int(self.head[0]) * 5 // 4 + 1024)
-        for arrival in range(window.first, stop):
-            bounds = np.array([arrival, window.first, 0], np.int64)
-            append_from(window.ring, bounds, weights, self.embedding, self.stretches, self.postings, self.head)
+        bounds = np.array([stop, window.first, 0], np.int64)
+        append_live(window.ring, bounds, weights, self.embedding, self.stretches, self.postings, self.head)
 
     def renumber(self, shift: int) -> None:
         """Subtract from all arrival numbers; those of dropped postings may become anything."""
@@ -177,6 +176,15 @@ def append_from(ring, bounds, weights, embedding, stretches, postings, head):
             _drop_expired(stretches, postings, term, first)
             _order(stretches, postings, term)
     return -1
+
+
+@kernel
+def append_live(ring, bounds, weights, embedding, stretches, postings, head):
+    """Append the postings of the messages bounds[1] .. bounds[0]-1. There is room for them."""
+    stop = bounds[0]
+    for arrival in range(bounds[1], stop):
+        bounds[0] = arrival
+        append_from(ring, bounds, weights, embedding, stretches, postings, head)
 
 
 @kernel

@@ -106,8 +106,11 @@ class Igpt(Dissemination):
 
     def terms_moved(self, kept: np.ndarray) -> None:
         self._young.terms_moved(kept)
-        for column in (self._index.directory.own, self._index.directory.ranked):
-            column[: len(kept)] = column[kept]
+        own, ranked = (
+            grown(column, len(self.rows.arrays.terms), fill=0)[kept]
+            for column in (self._index.directory.own, self._index.directory.ranked)
+        )
+        self._index = self._index._replace(directory=self._index.directory._replace(own=own, ranked=ranked))
 
     def renumber(self) -> None:
         self._young.renumber()
