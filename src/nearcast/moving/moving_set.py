@@ -132,8 +132,12 @@ class MovingSet:
         self._require_known(ids)
         check_places(ids, places, self.space)
         last = _last_of_each(ids)
-        last = last[~np.isin(ids[last], gone)]
-        return self.subscribers.moves(ids[last], places[last])
+        if last is not None:
+            ids, places = ids[last], places[last]
+        if len(gone):
+            stays = ~np.isin(ids, gone)
+            ids, places = ids[stays], places[stays]
+        return self.subscribers.moves(ids, places)
 
     # -- parts of a step
 
@@ -247,8 +251,11 @@ def _unexpired(new: Subscribed, now: int) -> Subscribed:
     return Subscribed(new.ids[~np.isin(new.ids, dead)], kept, new.shapes)
 
 
-def _last_of_each(ids: np.ndarray) -> np.ndarray:
-    """The position of the last occurrence of each id, in ascending order."""
+def _last_of_each(ids: np.ndarray) -> np.ndarray | None:
+    """The position of the last occurrence of each id, in ascending order; None where no id occurs twice."""
+    ordered = np.sort(ids)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return None
     order = np.argsort(ids, kind="stable")
     is_last = np.ones(len(ids), bool)
     is_last[:-1] = ids[order[1:]] != ids[order[:-1]]

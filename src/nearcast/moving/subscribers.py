@@ -98,8 +98,9 @@ class Subscribers:
 
     def moves(self, ids: np.ndarray, places: np.ndarray) -> Moves:
         """The moves of known subscriptions to boxes (float64[n,4]) or points (float64[n,2]). Ids do not repeat."""
-        has_rows = self.owners.has(ids)
-        ids, places = ids[has_rows], places[has_rows]
+        if self.without_rows:
+            has_rows = self.owners.has(ids)
+            ids, places = ids[has_rows], places[has_rows]
         rows = self.rows_of(ids)
         owners = self.store.owner_ids[rows]
         is_first = np.ones(len(rows), bool)
@@ -108,6 +109,9 @@ class Subscribers:
         is_plain = self.store.arrays.flags[rows] & (FLAG_SHAPED | FLAG_CHAINED) == 0
         if places.shape[1] == 2:
             self._require_followers(rows, is_plain)
+        if is_plain.all():
+            boxes = places if places.shape[1] == 4 else places[:, [0, 1, 0, 1]]
+            return Moves(rows, boxes, ids[:0], RowBatch.empty(), NO_SHAPES)
         plain_boxes = places[move_of_row[is_plain]][:, [0, 1, -2, -1]]
         other_moves = distinct(move_of_row[~is_plain])
         batch, shapes = self._rows_at(rows[~is_plain], places[other_moves])

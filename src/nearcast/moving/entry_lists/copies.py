@@ -22,7 +22,7 @@ from nearcast.moving.entry_lists.lists import (
     release,
     size_for,
 )
-from nearcast.moving.entry_lists.place_codes import NOWHERE, SURELY, CodedBox, coded_box, overlap_of
+from nearcast.moving.entry_lists.place_codes import AT_THE_BORDER, NOWHERE, SURELY, CodedBox, coded_box, overlap_of
 from nearcast.moving.pairs import boxes_overlap, has_terms
 
 BEGINS = np.int64(1) << 31
@@ -100,7 +100,7 @@ def scan_changes(lists, node, move, messages, reported, out, n):
         low, high = words[k], words[k + 3 * room]
         in_old = NOWHERE if move.is_new_only else overlap_of(low, high, move.old)
         in_new = overlap_of(low, high, move.new)
-        if (in_old == in_new and in_old != 1) or words[k + room] & move.signature != move.signature:
+        if (in_old == in_new and in_old != AT_THE_BORDER) or words[k + room] & move.signature != move.signature:
             continue
         slot = np.int64(words[k + 2 * room])
         if not messages.is_live[slot]:

@@ -199,6 +199,12 @@ def drop_dead(lists, table, at, is_live):
 
 
 @inline_kernel
+def other_corner(lists, room):
+    """How far behind its corner an entry has its other corner, in a list of this room. A point has one corner."""
+    return OTHER_CORNER * room if lists.control[WIDTH] == BOX_WIDTH else np.int64(0)
+
+
+@inline_kernel
 def packed_pair(row, slot):
     """A row and a message in one number."""
     return (np.int64(row) << 32) | np.int64(slot)

@@ -21,9 +21,11 @@ from nearcast.moving.entry_lists.lists import (
     START,
     TOTAL,
     Entry,
+    other_corner,
     packed_pair,
 )
 from nearcast.moving.entry_lists.place_codes import (
+    AT_THE_BORDER,
     BITS,
     NOWHERE,
     SURELY,
@@ -104,15 +106,15 @@ def _scan(cells, move, messages, out, n):
     key, near = np.int64(cells.spots[move.row, KEY]), cells.near
     if key < len(cells.points.terms) and cells.points.terms[key, TOTAL]:
         if cells.points.terms[key, LEVEL] == 0:
-            n = _scan_points(cells.points.words, cells.points.terms[key], move, messages, out, n)
+            n = _scan_list(cells.points, ~key, move, messages, BOTH, out, n)
         else:
             n = _scan_cells(cells.points, cells.points.terms[key], move, messages, out, n)
     if key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
         # A range may overlap both boxes, which may be far apart: the old cells give what ceases, the new what begins.
         for k in range(lists_near(cells.ranges, key, move.old, near)):
-            n = _scan_ranges(cells.ranges, near[k], move, messages, CEASING, out, n)
+            n = _scan_list(cells.ranges, near[k], move, messages, CEASING, out, n)
         for k in range(lists_near(cells.ranges, key, move.new, near)):
-            n = _scan_ranges(cells.ranges, near[k], move, messages, BEGINNING, out, n)
+            n = _scan_list(cells.ranges, near[k], move, messages, BEGINNING, out, n)
     return n
 
 
@@ -127,10 +129,10 @@ def _scan_cells(points, own, move, messages, out, n):
         head = np.int64(own[HEADS]) + (line << level)
         for cell in range(head + left, head + right + 1):
             if points.heads[cell, COUNT]:
-                n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
+                n = _scan_list(points, cell, move, messages, BOTH, out, n)
         for cell in range(head + left_again, head + right_again + 1):
             if points.heads[cell, COUNT]:
-                n = _scan_points(points.words, points.heads[cell], move, messages, out, n)
+                n = _scan_list(points, cell, move, messages, BOTH, out, n)
     return n
 
 
@@ -157,34 +159,17 @@ def _columns(old, new, line, shift):
 
 
 @lean_kernel
-def _scan_points(words, head, move, messages, out, n):
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    if n == FULL or n + count > len(out):
-        return np.int64(FULL)
-    for k in range(start, start + count):
-        word = words[k]
-        in_old, in_new = overlap_of(word, word, move.old), overlap_of(word, word, move.new)
-        if in_old == in_new and in_old != 1:
-            continue
-        if words[k + room] & move.signature != move.signature:
-            continue
-        slot = np.int64(words[k + 2 * room])
-        if messages.is_live[slot]:
-            n = _compare(move, messages, slot, (in_old, in_new), BOTH, out, n)
-    return np.int64(n)
-
-
-@lean_kernel
-def _scan_ranges(lists, at, move, messages, reported, out, n):
+def _scan_list(lists, at, move, messages, reported, out, n):
+    """Append the changes among the messages of a list (a head, or ~term); return n, or FULL."""
     table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
     start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
-    words = lists.words
+    words, other = lists.words, other_corner(lists, room)
     if n == FULL or n + count > len(out):
         return np.int64(FULL)
     for k in range(start, start + count):
-        low, high = words[k], words[k + 3 * room]
+        low, high = words[k], words[k + other]
         in_old, in_new = overlap_of(low, high, move.old), overlap_of(low, high, move.new)
-        if in_old == in_new and in_old != 1:
+        if in_old == in_new and in_old != AT_THE_BORDER:
             continue
         if words[k + room] & move.signature != move.signature:
             continue

@@ -21,6 +21,7 @@ from nearcast.moving.entry_lists.lists import (
     drop_dead,
     entry_at,
     has_room,
+    other_corner,
     packed_pair,
     release,
 )
@@ -80,27 +81,29 @@ def scan_points(lists, term, query, messages, out, n):
     own = lists.terms[term]
     level = own[LEVEL]
     if level == 0:
-        return _scan_list(lists.words, own, query, messages, out, n)
+        return scan_list(lists, ~np.int64(term), query, messages, out, n)
     shift = BITS - level
     box = query.box
     for line in range(box.below >> shift, (box.above >> shift) + 1):
         first = own[HEADS] + (line << level)
         for cell in range(first + (box.left >> shift), first + (box.right >> shift) + 1):
             if lists.heads[cell, COUNT]:
-                n = _scan_list(lists.words, lists.heads[cell], query, messages, out, n)
+                n = scan_list(lists, np.int64(cell), query, messages, out, n)
                 if n == FULL:
                     return n
     return n
 
 
 @lean_kernel
-def _scan_list(words, head, query, messages, out, n):
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
+def scan_list(lists, at, query, messages, out, n):
+    """Append the live messages of a list (a head, or ~term) on which a row holds; return n, or FULL."""
+    table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
+    start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
+    words, other = lists.words, other_corner(lists, room)
     if n + count > len(out):
         return np.int64(FULL)
     for k in range(start, start + count):
-        word = words[k]
-        overlap = overlap_of(word, word, query.box)
+        overlap = overlap_of(words[k], words[k + other], query.box)
         if overlap == NOWHERE or words[k + room] & query.signature != query.signature:
             continue
         slot = np.int64(words[k + 2 * room])

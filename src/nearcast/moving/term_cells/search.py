@@ -31,7 +31,7 @@ from nearcast.moving.entry_lists.place_codes import (
 )
 from nearcast.moving.pairs import boxes_overlap, has_terms
 from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, lists_near, spot_word
-from nearcast.moving.term_cells.points import scan_points
+from nearcast.moving.term_cells.points import scan_list, scan_points
 
 
 class Cells(NamedTuple):
@@ -79,32 +79,10 @@ def _messages_of(cells, rows, messages, row, out, n):
         n = scan_points(cells.points, key, query, messages, out, n)
     if n != FULL and key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
         for k in range(lists_near(cells.ranges, key, query.box, cells.near)):
-            n = _scan_ranges(cells.ranges, cells.near[k], query, messages, out, n)
+            n = scan_list(cells.ranges, cells.near[k], query, messages, out, n)
             if n == FULL:
                 break
     return n
-
-
-@lean_kernel
-def _scan_ranges(lists, at, query, messages, out, n):
-    table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
-    start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
-    words = lists.words
-    if n + count > len(out):
-        return np.int64(FULL)
-    for k in range(start, start + count):
-        overlap = overlap_of(words[k], words[k + 3 * room], query.box)
-        if overlap == NOWHERE or words[k + room] & query.signature != query.signature:
-            continue
-        slot = np.int64(words[k + 2 * room])
-        if not messages.is_live[slot]:
-            continue
-        if overlap != SURELY and not boxes_overlap(query.rows.boxes, query.row, messages.boxes, slot):
-            continue
-        if query.is_single or has_terms(query.rows, query.row, messages, slot):
-            out[n] = packed_pair(query.row, slot)
-            n += 1
-    return np.int64(n)
 
 
 class Arrival(NamedTuple):
