@@ -17,6 +17,7 @@ import pyarrow as pa
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
 from nearcast.engine.index import Index, build_index, open_index
+from nearcast.engine.warm_moving import warm_moving
 from nearcast.geo.space import LONLAT, Space
 from nearcast.matching.method import find_method, kinds_of
 from nearcast.tables import Dialect, read_subscriptions
@@ -26,6 +27,8 @@ from nearcast.topk.warm_up import warm_top
 
 COMMON = "text and places"
 TOP = "best k in a window"
+MOVING = "moving subscriptions"
+OTHER_KINDS = {TOP: warm_top, MOVING: warm_moving}
 FEW = 150
 """Rows with which nearly all kernels are called; also interpreted, a method takes at most 1 s."""
 MANY = 1500
@@ -38,7 +41,7 @@ def parts_of(names: Sequence[str] | None = None) -> list[str]:
     """The names for `warm_part`: the common part, then the methods named, or all methods of all kinds."""
     known = [info.name for info in methods()]
     parts = [COMMON, *(find_method("match", name).name for name in (names or known))]
-    return parts if names else [*parts, TOP]
+    return parts if names else [*parts, TOP, MOVING]
 
 
 def warm_part(part: str, n_rows: int) -> None:
@@ -48,8 +51,8 @@ def warm_part(part: str, n_rows: int) -> None:
         _warm_tables()
         _warm_engine()
         return
-    if part == TOP:
-        warm_top(n_rows)
+    if part in OTHER_KINDS:
+        OTHER_KINDS[part](n_rows)
         return
     _warm_method(part, None, n_rows)
     _warm_method(part, UNIT, n_rows)
