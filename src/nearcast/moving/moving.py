@@ -21,7 +21,8 @@ from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
 from nearcast.moving.safe_regions import SafeRegions, Where
 from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
-from nearcast.tables import Dialect, OnBad, as_arrow, changes_table, read_subscriptions
+from nearcast.tables import Dialect, OnBad, as_arrow, read_subscriptions
+from nearcast.tables.changes import changes_table
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary

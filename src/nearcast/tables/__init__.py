@@ -3,7 +3,6 @@
 A bad row raises an error or goes to a table of rejects.
 """
 
-from nearcast.tables.changes import CHANGES_SCHEMA, NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
 from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
@@ -12,19 +11,15 @@ from nearcast.tables.subscriptions import Subscriptions, read_subscriptions, tok
 from nearcast.tables.weights import idf, idf_weights, read_weights, subscriptions_per_term
 
 __all__ = [
-    "CHANGES_SCHEMA",
     "MATCHES_SCHEMA",
-    "NO_CHANGES",
     "RANKED_SCHEMA",
     "REJECTS_SCHEMA",
     "Dialect",
     "OnBad",
     "Subscriptions",
     "as_arrow",
-    "changes_table",
     "idf",
     "idf_weights",
-    "joined_changes",
     "matches_table",
     "read_messages",
     "read_subscriptions",

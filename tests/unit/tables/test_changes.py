@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from nearcast.model import NO_TIME, Changes
-from nearcast.tables import CHANGES_SCHEMA, NO_CHANGES, changes_table, joined_changes
+from nearcast.tables.changes import CHANGES_SCHEMA, NO_CHANGES, changes_table, joined_changes
 
 
 def test_changes_keep_their_order_and_unknown_values_are_null() -> None:

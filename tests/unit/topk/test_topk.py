@@ -12,7 +12,7 @@ import pytest
 
 import nearcast as nc
 from nearcast.errors import CorruptFile, ForeignVersion, UnknownMethod
-from nearcast.tables import CHANGES_SCHEMA
+from nearcast.tables.changes import CHANGES_SCHEMA
 
 UNIT = (0.0, 0.0, 1.0, 1.0)
 SUBSCRIPTIONS = {"id": [2, 1], "tokens": [["a"], ["a", "b"]], "x": [0.0, 1.0], "y": [0.0, 1.0], "k": [1, 2]}

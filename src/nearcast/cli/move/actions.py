@@ -15,7 +15,8 @@ from nearcast.errors import InvalidInput
 from nearcast.model import NO_TIME
 from nearcast.moving.moving import Moving
 from nearcast.moving.tracks import n_replay_steps, read_tracks, replay
-from nearcast.tables import CHANGES_SCHEMA, as_arrow, write_table
+from nearcast.tables import as_arrow, write_table
+from nearcast.tables.changes import CHANGES_SCHEMA
 from nearcast.tables.columns import times_of
 from nearcast.tables.faults import Faults
 

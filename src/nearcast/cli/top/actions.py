@@ -13,7 +13,8 @@ from rich.progress import Progress
 
 from nearcast.cli.console import name_value_grid, progress, show, text_table, working
 from nearcast.errors import InvalidInput
-from nearcast.tables import as_arrow, changes_table, joined_changes, write_table
+from nearcast.tables import as_arrow, write_table
+from nearcast.tables.changes import changes_table, joined_changes
 from nearcast.topk.topk import TopK
 
 CHUNK = 512

@@ -35,6 +35,7 @@ class PlainLists(Dissemination):
         super().__init__(rows, metric)
         self._lists = ListArrays(*(np.empty(0, np.int32) for _ in ListArrays._fields))
         self._seen = np.empty(0, np.int32)
+        self._is_own = np.empty(0, bool)  # by row number: other rows may be in another index
         self._candidates, self._scores = np.empty(0, np.int32), np.empty(0)
         self._n_scored = 0
 
@@ -43,16 +44,19 @@ class PlainLists(Dissemination):
         heads = grown(old.heads, len(weights), fill=NONE)
         self._lists = ListArrays(heads, *(grown(column, len(arrays.terms), fill=NONE) for column in old[1:]))
         self._seen = grown(self._seen, self.rows.high, fill=NONE)
+        self._is_own = grown(self._is_own, self.rows.high, fill=0)
+        self._is_own[numbers] = True
         _link(arrays, self._lists, numbers)
 
     def remove(self, numbers: np.ndarray) -> None:
+        self._is_own[numbers] = False
         _unlink(self.rows.arrays, self._lists, numbers)
 
     def terms_moved(self, kept: np.ndarray) -> None:
-        """Link all rows anew."""
+        """Link the rows of these lists anew."""
         for column in self._lists:
             column[:] = NONE
-        _link(self.rows.arrays, self._lists, self.rows.live_rows())
+        _link(self.rows.arrays, self._lists, np.flatnonzero(self._is_own).astype(np.int32))
 
     def renumber(self) -> None:
         self._seen[:] = NONE
