@@ -157,6 +157,7 @@ def test_polygons_at_the_antimeridian_and_the_poles_hold_all_names_of_their_poin
     geometry: shapely.Geometry, shift: tuple[int, int], data: st.DataObject
 ) -> None:
     moved = shapely.transform(geometry, lambda at: at + shift)
+    assume(moved.is_valid)  # rounding may make edges cross
     lons, lats = st.sampled_from([-180, -177, 0, 177, 178.5, 180]), st.sampled_from([-90, -87, 0, 3, 4.5, 87, 90])
     pairs = data.draw(st.lists(st.tuples(lons, lats, lons, lats), min_size=1, max_size=20))
     ranges = np.array([(min(a, c), min(b, d), max(a, c), max(b, d)) for a, b, c, d in pairs], np.float64)

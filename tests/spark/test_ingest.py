@@ -158,7 +158,7 @@ def test_subscriptions_keep_the_columns_of_the_contract(spark: Any, tmp_path: Pa
         {"id": 1, "want": "fog AND NOT ice", "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1, "k": 5},
         {"id": 2.0, "want": "fog OR", "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1},
         {"id": 3, "want": "fog", "xmin": 2, "ymin": 0, "xmax": 1, "ymax": 1},
-        {"id": 4, "want": "fog", "region": json.loads(circle), "kind": "top", "alpha": "0.5"},
+        {"id": 4, "tokens": ["fog"], "region": json.loads(circle), "kind": "top", "alpha": "0.5", "k": 3},
         {"id": 5, "want": "fog", "region": "nowhere"},
         {"id": 6, "want": "fog", "region": circle, "kind": "loud"},
         {"id": 7, "want": "fog", "region": circle, "k": "many"},
@@ -166,10 +166,11 @@ def test_subscriptions_keep_the_columns_of_the_contract(spark: Any, tmp_path: Pa
         {"id": 8, "want": "fog", "region": circle, "expires": "2030-01-01"},
     ]
     (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
-    counts = run(spark, tmp_path, [str(tmp_path / "a.jsonl")], "subscriptions", mapping={"expression": "want"})
+    mapping = {"expression": "want", "tokens": "tokens"}
+    counts = run(spark, tmp_path, [str(tmp_path / "a.jsonl")], "subscriptions", mapping=mapping)
     found = clean(tmp_path)
     assert found["id"].to_pylist() == [1, 4, 8] and counts["rejected"] == 6
-    assert found["k"].type == pa.int32() and found["k"].to_pylist() == [5, None, None]
+    assert found["k"].type == pa.int32() and found["k"].to_pylist() == [5, 3, None]
     assert found["alpha"].to_pylist() == [None, 0.5, None] and found["expires"].type == pa.timestamp("us", "UTC")
     assert [row["column"] for row in bad(tmp_path).to_pylist()] == ["expression", "xmin", "region", "kind", "k", "id"]
     from nearcast import build_index

@@ -151,7 +151,7 @@ def test_a_pipeline_file_runs(spark: Any, tmp_path: Path) -> None:
     wanted = [{"id": 1, "expression": "wort1", "region": "world"}]
     wanted += [{"id": 2, "tokens": ["wort2", "hier"], "kind": "rank", "alpha": 0.25, "threshold": 0.6, **BOX}]
     wanted += [
-        {"id": 3, "tokens": ["wort2"], "kind": "top", "k": 5, **BOX},
+        {"id": 3, "tokens": ["wort2"], "kind": "top", "k": 5, "x": 1, "y": 1},
         {"id": 4, "tokens": [], "kind": "rank", **BOX},
     ]
     (tmp_path / "s.jsonl").write_text("".join(json.dumps(row) + "\n" for row in wanted))
