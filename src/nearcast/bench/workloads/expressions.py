@@ -123,7 +123,7 @@ def _write_product(first, first_is_or, second, second_is_or, out, row, at):
 
 
 def expression_texts(drawn: DrawnItems, shapes: ExpressionShapes, words: pa.Array) -> list[str]:
-    """The subscriptions as expression strings, such as ("a" OR "b") AND ("c" AND "d") AND NOT "e"."""
+    """The subscriptions as expression strings, such as (a OR b) AND (c AND d) AND NOT "e-f"."""
     quoted = [_quoted(word) for word in words.take(pa.array(drawn.terms)).to_pylist()]
     starts = drawn.starts.tolist()
     texts = []
@@ -142,5 +142,8 @@ def _part(tokens: list[str], is_or: int) -> str:
 
 
 def _quoted(word: str) -> str:
+    """The word in quotes, unless it is plain letters and numbers, as people write them."""
+    if word.isascii() and word.isalnum() and word == word.lower() and word not in ("and", "or", "not"):
+        return word
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
