@@ -16,7 +16,6 @@ import snowballstemmer
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import ForeignVersion, InvalidInput
 from nearcast.text.batch_tokens import tokens_of_texts
-from nearcast.text.stop_words import STOP_WORDS
 from nearcast.text.unicode_tokens import SIGNS, normal_form, tokens_of_text
 
 ANALYSER_VERSION = 1
@@ -36,8 +35,8 @@ class Analyser:
     stem: str | None = None
 
     def __post_init__(self) -> None:
-        if self.stop_words is not None and self.stop_words not in STOP_WORDS:
-            raise InvalidInput(f"no stop words for '{self.stop_words}'; known languages are {', '.join(STOP_WORDS)}")
+        if self.stop_words is not None:
+            _normal_stop_words(self.stop_words, self.fold_accents)  # raises if there are none for this language
         if self.stem is not None and self.stem not in snowballstemmer.algorithms():
             known = ", ".join(sorted(snowballstemmer.algorithms()))
             raise InvalidInput(f"no stemmer for '{self.stem}'; known languages are {known}")
@@ -96,6 +95,10 @@ class Analyser:
 
 @functools.cache
 def _normal_stop_words(language: str, fold_accents: bool) -> frozenset[str]:
+    from nearcast.text.stop_words import STOP_WORDS  # few analysers drop stop words
+
+    if language not in STOP_WORDS:
+        raise InvalidInput(f"no stop words for '{language}'; known languages are {', '.join(STOP_WORDS)}")
     return frozenset(normal_form(word, fold_accents) for word in STOP_WORDS[language])
 
 

@@ -16,6 +16,7 @@ from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from nearcast.arrays.jit.cache_folder import KernelLocator
+from nearcast.arrays.jit.inner_form import rebuild
 
 _BYTES = 4  # of a checksum
 
@@ -33,6 +34,9 @@ class KernelCache(FunctionCache):
 
     class _impl_class(CompileResultCacheImpl):
         _locator_classes = (KernelLocator,)
+
+        def rebuild(self, target_context: Any, payload: tuple[Any, ...]) -> Any:
+            return rebuild(target_context, payload)
 
     def __init__(self, function: Callable[..., Any]) -> None:
         chosen_by_user = config.CACHE_LOCATOR_CLASSES  # for the user's own functions; Numba reads it here

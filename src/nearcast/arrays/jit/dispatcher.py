@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numba.core import dispatcher, sigutils
 from numba.core import types as numba_types
-from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
 from nearcast.arrays.jit.background import BACKGROUND, State
 from nearcast.arrays.jit.cache_files import KernelCache
+from nearcast.arrays.jit.inner_form import KernelFlags, KernelPipeline, register, set_environments
 from nearcast.arrays.jit.mode import Mode, compile_mode, noting_waits
 from nearcast.arrays.jit.turns import turn
 
@@ -67,14 +67,14 @@ class Kernel(CPUDispatcher):
     """A function that is compiled for each combination of argument types.
 
     A kernel has two compiled forms. The outer form can be called from Python. The inner form is for other kernels: it
-    lacks the code that takes Python's arguments apart, which is longer than most kernels.
+    lacks the code that takes Python's arguments apart, which is longer than most kernels, and machine code.
 
     Attributes:
         plain: does the same in plain Python.
     """
 
     def __init__(
-        self, py_func: Any, locals: Any = None, targetoptions: Any = None, pipeline_class: Any = Compiler
+        self, py_func: Any, locals: Any = None, targetoptions: Any = None, pipeline_class: Any = KernelPipeline
     ) -> None:
         super().__init__(py_func, locals, targetoptions, pipeline_class)
         self._compiler = _KernelCompiler(py_func, self.targetdescr, self.targetoptions, self.locals, pipeline_class)
@@ -157,9 +157,17 @@ class _KernelCompiler(dispatcher._FunctionCompiler):
     inner = False
 
     def _customize_flags(self, flags: Any) -> Any:
+        flags = KernelFlags(flags)
         flags.no_cfunc_wrapper = True  # for calls from C: nobody makes them
-        flags.no_cpython_wrapper = self.inner
+        flags.no_cpython_wrapper = flags.no_compile = self.inner
         return flags
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        compiled = super()._compile_core(args, return_type)
+        if self.inner:
+            return register(compiled, self.targetdescr.target_context)
+        set_environments(compiled)
+        return compiled
 
 
 def size(value: Any) -> int:
