@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearcast.engine.catalogue import methods as methods
     from nearcast.engine.engine import Engine as Engine
-    from nearcast.engine.engine import Match as Match
+    from nearcast.engine.events import Change as Change
+    from nearcast.engine.events import Match as Match
     from nearcast.engine.index import Index as Index
     from nearcast.engine.index import build_index as build_index
     from nearcast.engine.index import open_index as open_index
@@ -32,10 +33,11 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Analyser": "nearcast.text.analyser",
+    "Change": "nearcast.engine.events",
     "Engine": "nearcast.engine.engine",
     "Index": "nearcast.engine.index",
     "InvalidInput": "nearcast.errors",
-    "Match": "nearcast.engine.engine",
+    "Match": "nearcast.engine.events",
     "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
     "TopK": "nearcast.topk.topk",

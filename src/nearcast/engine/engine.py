@@ -7,13 +7,14 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from nearcast.engine.events import Change, Event, Match, events_table, in_order
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.index import Index, box_of
 from nearcast.engine.kind_arguments import read_kind, require_plain
@@ -23,8 +24,8 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import NEVER, Kind
-from nearcast.tables import REJECTS_SCHEMA, OnBad, Subscriptions, read_weights
+from nearcast.model import MATCH, NEVER, TOP, Kind
+from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -33,21 +34,13 @@ from nearcast.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from nearcast.engine.explain import Explanation
+    from nearcast.engine.live.results import LiveResults
 
 Box = Sequence[float]
 
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 _EXPIRED_A_CHANGE = 100
 """Expired subscriptions that a change forgets besides."""
-
-
-class Match(NamedTuple):
-    """One message concerns one subscription."""
-
-    message: int
-    subscription: int
-    score: float | None = None
-    """The score, where the subscription is of a scored kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +56,12 @@ class Engine:
     """Live subscriptions of all kinds, in memory. Threads may share an engine.
 
     Changes (`subscribe`, `unsubscribe`) take turns. `publish` sees every change that had returned before it began and
-    never waits for one, unless the method changes in place (see `nearcast.methods()`). `weights` are the tokens'
-    weights for kind `rank`: a table (token, weight) or a Vocabulary; without weights all tokens weigh the same. `clock`
-    returns the present in seconds since 1970.
+    never waits for one, unless the method changes in place (see `nearcast.methods()`). While there are subscriptions of
+    kind `top`, or that follow, messages and moves take turns with changes, since each depends on those before it.
+
+    `weights` are the tokens' weights for kinds `rank` and `top`: a table (token, weight) or a Vocabulary; without
+    weights all tokens weigh the same. `clock` returns the present in seconds since 1970. `lifetime` is how long a
+    message without `expires` lives for subscriptions that follow; for ever, if it is not given.
     """
 
     def __init__(
@@ -76,6 +72,7 @@ class Engine:
         analyser: Analyser | None = None,
         weights: Any = None,
         clock: Callable[[], float] = time.time,
+        lifetime: timedelta | None = None,
     ) -> None:
         self._space = Space.of(space)
         self._analyser = analyser or Analyser()
@@ -85,7 +82,11 @@ class Engine:
         self._versions = self.index.versions
         self._live: dict[int, _Subscription] = {}
         self._expiries = Expiries(self._expire_some)
+        self._results: LiveResults | None = None  # of kind `top` and of followers, from the first of them on
+        self._weights = weights
         self._clock = clock
+        self._lifetime = lifetime
+        self._deadline(lifetime)
         self._next_subscription = 1
         self._message_numbers = itertools.count(1)
         self._numbering = threading.Lock()
@@ -93,7 +94,8 @@ class Engine:
     def __len__(self) -> int:
         with self._versions.pause():
             now = self._now()
-            return len(self._live) - self._expiries.count_due(now)
+            due = self._expiries.count_due(now) + (0 if self._results is None else self._results.count_due(now))
+            return len(self._live) - due
 
     def subscribe(  # noqa: PLR0913  what and where, each said in one of several ways
         self,
@@ -106,16 +108,26 @@ class Engine:
         id: int | None = None,
         expires: datetime | timedelta | None = None,
         kind: str = "match",
-        **parameters: float | None,
+        follow: bool = False,
+        dwell: timedelta | None = None,
+        **parameters: Any,
     ) -> int:
         """Subscribe to messages on which `expression` holds, at a place or everywhere. Returns the id.
 
         The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. A known
         `id` replaces the subscription. With `kind="rank"` the parameters are `threshold=`, the least score to deliver,
         and `alpha=`, the weight of the place (0.5); the expression is plain words and the place a box.
+
+        With `kind="top"` the subscription has the best `k=` (10) messages of its `window=`, a number of messages or a
+        timedelta; the expression is plain words and the place a point, `near=(x, y)`. Further parameters are `alpha=`
+        (0.5) and `max_dist=`, the distance at which place counts 0. With `follow=True` it has the live messages at its
+        place, which `move` changes; with `dwell=`, those that it has matched for so long. `results(id)` is where both
+        begin, and `publish`, `move` and `advance` return what changes.
         """
-        place = self._region(near, km, box, region)
+        place = self._region(near, km, box, region, is_point=kind == TOP.name)
         wanted = clauses(parse(expression, self._analyser))
+        if follow or dwell is not None or kind == TOP.name:
+            return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
         chosen, params = read_kind(kind, parameters)
         require_plain(chosen, wanted, place, self._space)
         given = None if id is None else _whole(id, "id")
@@ -124,16 +136,20 @@ class Engine:
             number = self._next_subscription if given is None else given
             self.index.insert_read(self._read(number, subscription, wanted))
             self._expiries.replace(number, subscription.expires)
+            if self._results is not None:
+                self._results.forget([number])
             self._live[number] = subscription
             self._next_subscription = max(self._next_subscription, number + 1)
         self._upkeep()
         return number
 
-    def unsubscribe(self, *ids: int) -> None:
-        """Forget subscriptions; an unknown id is no error."""
+    def unsubscribe(self, *ids: int) -> list[Change]:
+        """Forget subscriptions; an unknown id is no error. Returns a change -1 for each result of theirs."""
         with self._versions.change():
+            changes = [] if self._results is None else self._results.forget(ids)
             self._forget(list(ids))
         self._upkeep()
+        return changes
 
     def _forget(self, ids: list[int]) -> None:
         self.index.remove(ids)
@@ -142,11 +158,24 @@ class Engine:
             self._expiries.discard(number)
 
     def publish(
-        self, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None, id: int | None = None
-    ) -> list[Match]:
-        """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id."""
+        self,
+        text: str = "",
+        *,
+        at: Sequence[float],
+        tokens: Iterable[str] | None = None,
+        id: int | None = None,
+        expires: datetime | timedelta | None = None,
+    ) -> list[Event]:
+        """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id.
+
+        Behind them come the changes of subscriptions of kind `top` and of those that follow, sorted by subscription;
+        what leaves comes before what enters. For the former the place is the centre of a box. For the latter the
+        message lives until `expires`, and replaces a live message of its `id`.
+        """
         words = text if tokens is None else list(tokens)
         place = self._place(at)
+        if self._results is not None or expires is not None:
+            return self._publish_in_turn(words, place, id, expires)
         number, now = self._message_number(id), self._now()
         if len(place) == 2 and not self.index.is_scored:
             ids, scores = self.index.match_point(words, place[0], place[1], now), None
@@ -156,14 +185,17 @@ class Engine:
             self._expiries.start()
         if scores is None:
             return [Match(number, subscription) for subscription in ids.tolist()]
-        given = [None if math.isnan(score) else score for score in scores.tolist()]
-        return [Match(number, *each) for each in zip(ids.tolist(), given, strict=True)]
+        return [Match(*each) for each in zip(itertools.repeat(number), ids.tolist(), map(_score, scores.tolist()))]
 
     def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """Publish a table of messages. Returns the matches table.
 
         Subscriptions that have expired get nothing, nor do those that will have expired at the time of the message.
+        While there are subscriptions of kind `top`, or that follow, the table has one row for each event that `publish`
+        would return, message by message, and a column `change`: +1, -1, or null for a match.
         """
+        if self._results is not None:
+            return self._publish_table_in_turn(messages, threads, on_bad)
         now = self._now()
         matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad)
         if now >= self._expiries.next_due:
@@ -182,17 +214,172 @@ class Engine:
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
         explanation = explain(wanted, found.region, set(words), box, now >= found.expires)
+        if found.kind is TOP:
+            return self._explain_top(subscription, words, box, explanation)
         scored = self.index.subscriptions_of(found.kind)
         if not found.kind.is_scored or scored is None:
             return explanation
         score, least = scored.score(subscription, self.index.message(words, box, now))
         return with_score(explanation, score, least, not found.region.is_box)
 
+    # -- results that live on
+
+    def move(self, id: int, to: Sequence[float]) -> list[Change]:
+        """Move a subscription that follows: a circle to a point (x, y), any region to a box. Returns the changes.
+
+        Time passes for all: what has expired leaves, and stays that have become long enough count.
+        """
+        place = self._place(to, "to")
+        with self._versions.pause():
+            found = self._found(id)
+            if self._results is None or id not in self._results.followers:
+                reason = f"subscription {id} does not follow; subscribe it with follow=True"
+                raise InvalidInput(reason, column="id")
+            region = _moved(found.region, place, id)
+            now, changes = self._begin_step()
+            changes = in_order([*changes, *self._results.move(id, place, now)])
+            self._live[id] = replace(found, region=region)
+        return changes
+
+    def advance(self, now: datetime | timedelta | None = None) -> list[Change]:
+        """Let time pass: to the present of the clock or, if later, to `now`. Returns the changes.
+
+        From then on the engine's present is never before this time, for all kinds.
+        """
+        with self._versions.pause():
+            results = self._live_results()
+            if now is not None:
+                time = self._deadline(now, "now")
+                if time < results.now:
+                    shown = " is before ".join(f"{np.datetime64(each, 'us')}Z" for each in (time, results.now))
+                    raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="now")
+                results.now = time
+            present, changes = self._begin_step()
+            return in_order([*changes, *results.advance(present)])
+
+    def results(self, id: int) -> pa.Table:
+        """The results of a subscription as of the last event: the list of kind `top`, best first, as a table (message,
+        score), or the messages of a subscription that follows, as a table with a column `message`.
+        """
+        with self._versions.pause():
+            found = self._live.get(id)
+            if found is None:
+                raise InvalidInput(f"no live subscription {id}", column="id")
+            if self._results is None or id not in self._results:
+                reason = f"subscription {id} has no results: it is of kind '{found.kind.name}' and does not follow"
+                raise InvalidInput(reason, column="id")
+            return self._results.results(id)
+
+    def _live_results(self) -> LiveResults:
+        """Made on first use; the writer calls this."""
+        if self._results is None:
+            from nearcast.engine.live.results import LiveResults  # few engines need it
+
+            self._results = LiveResults(self._space, self._analyser, self._weights)
+        return self._results
+
+    def _subscribe_live(
+        self,
+        id: int | None,
+        expression: str,
+        place: Region,
+        wanted: list[Clause],
+        how: tuple[str, bool, timedelta | None, datetime | timedelta | None],
+        parameters: dict[str, Any],
+    ) -> int:
+        """Subscribe with kind `top`, or with follow=True."""
+        from nearcast.engine.live.arguments import read_follow, read_top
+
+        (kind, follow, dwell, expires), best, stay = how, None, 0
+        if follow or dwell is not None:
+            stay = read_follow(kind, parameters, follow, dwell)
+        else:
+            best = read_top(parameters, wanted, place)
+        given = None if id is None else _whole(id, "id")
+        subscription = _Subscription(expression, place, self._deadline(expires), MATCH if best is None else TOP, {})
+        with self._versions.change():
+            number = self._next_subscription if given is None else given
+            results, ends = self._live_results(), subscription.expires
+            if best is not None:
+                results.add_list(number, best, ends)
+            else:
+                results.add_follower(number, expression, place, stay, ends, self._now())
+            self._forget([number])
+            self._live[number] = subscription
+            self._next_subscription = max(self._next_subscription, number + 1)
+        self._upkeep()
+        return number
+
+    def _begin_step(self) -> tuple[int, list[Change]]:
+        """(the present, the changes of subscriptions with results that have expired)."""
+        now, results = self._now(), self._live_results()
+        gone, changes = results.expire(now)
+        for number in gone:
+            del self._live[number]
+        return now, changes
+
+    def _publish_in_turn(self, words: Any, place: list[float], id: int | None, expires: Any) -> list[Event]:
+        """Publish one message while there are results that live on."""
+        from nearcast.engine.live.messages import LiveMessages
+
+        tokens = self._analyser.tokens(words) if isinstance(words, str) else _strings(words)
+        with self._versions.pause():
+            until = self._deadline(self._lifetime if expires is None else expires)
+            number = self._message_number(id)
+            now, gone = self._begin_step()
+            ids, scores = self.index.match_message(tokens, place, now)
+            (step,) = self._live_results().publish(LiveMessages.one(number, tokens, box_of(place), until), now)
+        if now >= self._expiries.next_due:
+            self._expiries.start()
+        given = itertools.repeat(None) if scores is None else (_score(score) for score in scores.tolist())
+        matches = [Match(number, each, score) for each, score in zip(ids.tolist(), given, strict=False)]
+        return [*matches, *in_order([*gone, *step])]
+
+    def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
+        """Publish a table of messages while there are results that live on."""
+        from nearcast.engine.live.messages import matches_by_message, read_live_messages
+
+        read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))
+        with self._versions.pause():
+            now, gone = self._begin_step()
+            found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads))
+            results = self._live_results()
+            steps = results.publish(read.ending(self._deadline(self._lifetime)), now) or [results.advance(now)]
+            self.index.rejects = rejects
+        if now >= self._expiries.next_due:
+            self._expiries.start()
+        steps[0] = in_order([*gone, *steps[0]])
+        return events_table(
+            event
+            for number, step in itertools.zip_longest(read.ids.tolist(), steps)
+            for event in (*found[number], *step)
+        )
+
+    def _explain_top(self, number: int, words: list[str], box: np.ndarray, compared: Explanation) -> Explanation:
+        """With the score, and the least score that enters the list as it is now: 0 while there is room."""
+        from nearcast.engine.live.messages import LiveMessages
+
+        with self._versions.pause():
+            if self._results is None or number not in self._results.lists:
+                raise InvalidInput(f"no live subscription {number}", column="subscription")
+            score, least = self._results.lists.compared(number, LiveMessages.one(0, words, box).points(self._now()))
+        return replace(compared, holds=score is not None and score >= least, score=score or 0.0, threshold=least)
+
     # -- parts
 
-    def _region(self, near: Any, km: float | None, box: Any, region: Any) -> Region:
+    def _found(self, number: int) -> _Subscription:
+        """A subscription that has not expired."""
+        found = self._live.get(number)
+        if found is None or self._now() >= found.expires:
+            raise InvalidInput(f"no live subscription {number}", column="id")
+        return found
+
+    def _region(self, near: Any, km: float | None, box: Any, region: Any, is_point: bool = False) -> Region:
         if sum(given is not None for given in (near, box, region)) > 1:
             raise InvalidInput("give one of near=, box= and region=")
+        if is_point and km is None and near is not None:
+            x, y = _numbers(near, 2, "near")
+            return BoxRegion(x, y, x, y, self._space.planar)
         if (near is None) != (km is None):
             raise InvalidInput("near= and km= go together: near=(x, y), km=2")
         if near is not None and km is not None:
@@ -218,29 +405,32 @@ class Engine:
             self._message_numbers = itertools.count(max(following, number + 1))
         return number
 
-    def _place(self, at: Sequence[float]) -> list[float]:
+    def _place(self, at: Sequence[float], name: str = "at") -> list[float]:
         """The point or box, as valid numbers."""
         values = _floats(at)
         if len(values) == 2 and self._space.has_point(values[0], values[1]):
             return values
         if len(values) not in (2, 4):
-            raise InvalidInput("at= is a point (x, y) or a box (xmin, ymin, xmax, ymax)", column="at")
+            raise InvalidInput(f"{name}= is a point (x, y) or a box (xmin, ymin, xmax, ymax)", column=name)
         box = box_of(values).reshape(1, 4)
         code = int(coordinate_faults(box, self._space)[0])
         if code != FINE:
-            raise InvalidInput(fault_reason(code, box[0], planar=self._space.planar)[1], column="at")
+            raise InvalidInput(fault_reason(code, box[0], planar=self._space.planar)[1], column=name)
         return values
 
-    def _deadline(self, expires: datetime | timedelta | None) -> int:
+    def _deadline(self, expires: datetime | timedelta | None, name: str = "expires") -> int:
         if expires is None:
             return NEVER
         if isinstance(expires, timedelta):
-            return self._now() + expires // timedelta(microseconds=1)
+            return min(NEVER, self._now() + expires // timedelta(microseconds=1))
+        if not isinstance(expires, datetime):
+            raise InvalidInput(f"{name}= is a datetime or a timedelta, not {expires!r}", column=name)
         stamped = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
         return (stamped - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
     def _now(self) -> int:
-        return int(self._clock() * 1_000_000)
+        now = int(self._clock() * 1_000_000)
+        return now if self._results is None else max(now, self._results.now)
 
     def _expire_some(self, most: int) -> bool:
         """Forget up to `most` subscriptions that have expired; return whether there are more."""
@@ -276,3 +466,26 @@ def _whole(value: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not -(2**63) <= int(value) < 2**63:
         raise InvalidInput(f"{name}= is a whole number within int64, not {value!r}", column=name)
     return int(value)
+
+
+def _score(score: float) -> float | None:
+    """None for the NaN of kinds without scores."""
+    return None if math.isnan(score) else score
+
+
+def _strings(tokens: list[Any]) -> list[str]:
+    if not all(isinstance(token, str) for token in tokens):
+        raise InvalidInput("tokens= are strings", column="tokens")
+    return tokens
+
+
+def _moved(region: Region, to: list[float], number: int) -> Region:
+    """The region of a subscription at a new place."""
+    planar = getattr(region, "planar", False)
+    is_point = isinstance(region, BoxRegion) and (region.xmin, region.ymin) == (region.xmax, region.ymax)
+    if len(to) == 2 and isinstance(region, CircleRegion):
+        return CircleRegion(to[0], to[1], region.radius, planar)
+    if len(to) == 2 and not is_point:
+        reason = f"subscription {number} is no circle and no point, so it cannot follow a point; give its new box"
+        raise InvalidInput(reason, column="to")
+    return BoxRegion(to[0], to[1], to[-2], to[-1], planar)

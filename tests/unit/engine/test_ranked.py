@@ -165,7 +165,7 @@ def test_the_engine_expires_and_explains_ranked_subscriptions() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"kind": "top"}, "kind= is 'match' or 'rank', not 'top'"),
+        ({"kind": "best"}, "kind= is 'match' or 'rank' or 'top', not 'best'"),
         ({"kind": "rank"}, "needs threshold="),
         ({"kind": "rank", "threshold": 1.5}, "threshold= is a number from 0 to 1, not 1.5"),
         ({"kind": "rank", "threshold": 0.5, "alpha": "much"}, "alpha= is a number from 0 to 1, not 'much'"),

@@ -1,0 +1,1 @@
+"""Subscriptions of an engine whose results live on: the best k of a window, and live messages around somebody."""

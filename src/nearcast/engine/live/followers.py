@@ -1,0 +1,115 @@
+"""Subscriptions of an engine that follow somebody, over `Moving`, with dwell times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.engine.events import Change, in_order
+from nearcast.engine.live.stays import Stays
+from nearcast.geo.region import BoxRegion, Region
+from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.moving.moving import RESULTS_SCHEMA, Moving
+from nearcast.text.analyser import Analyser
+
+
+class Followers:
+    """Moving subscriptions and the messages that are live. The clock moves by `publish`, `move` and `advance`.
+
+    A message is a result of a subscription with a dwell time once both have matched in every step for that long. The
+    changes of a step are the difference between the results before and after it.
+    """
+
+    def __init__(self, space: Space, analyser: Analyser) -> None:
+        self._space, self._analyser = space, analyser
+        self._moving = self._empty()
+        self._dwells: dict[int, int] = {}  # microseconds; subscriptions without a dwell time are left out
+        self._stays = Stays()
+
+    def _empty(self) -> Moving:
+        bounds = self._space.bounds if self._space.planar else None
+        return Moving(space=bounds, analyser=self._analyser)
+
+    def __len__(self) -> int:
+        return len(self._moving)
+
+    def __contains__(self, subscription: int) -> bool:
+        return subscription in self._moving
+
+    @property
+    def n_messages(self) -> int:
+        """The number of live messages."""
+        return self._moving.n_messages
+
+    def subscribe(self, number: int, expression: str, region: Region, dwell: int, now: int) -> None:
+        """Add or replace a subscription. Its results begin with the live messages, if it has no dwell time."""
+        columns: dict[str, Any] = {"id": [number], "expression": [expression]}
+        if isinstance(region, BoxRegion):
+            columns |= dict(zip(BOX_COLUMNS, region.boxes(self._space).T.tolist(), strict=True))
+        else:
+            columns["region"] = [json.dumps(region.to_geojson())]
+        self._moving.subscribe(columns)
+        self._forget([number])
+        if dwell:
+            self._dwells[number] = dwell
+            for message in self._moving.results(number)["message"].to_pylist():
+                self._stays.begin((number, message), now + dwell)
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if self._dwells.pop(number, None) is not None:
+                self._stays.forget(number)
+
+    def unsubscribe(self, numbers: Sequence[int]) -> list[Change]:
+        """Forget known subscriptions; a change -1 for each of their results. With the last one all messages go."""
+        raw = self._moving.unsubscribe(list(numbers))
+        left = self._counted(raw, 0)
+        self._forget(numbers)
+        if len(self._moving) == 0:
+            self._moving, self._stays = self._empty(), Stays()
+        return in_order(left)
+
+    def publish(self, message: pa.Table, now: int) -> list[Change]:
+        """Let one message arrive: columns id, tokens, xmin, ymin, xmax, ymax, expires."""
+        return self._step(self._moving.publish(message, now), now)
+
+    def move(self, number: int, place: Sequence[float], now: int) -> list[Change]:
+        """Give a subscription a new place, valid for it: a point or a box."""
+        return self._step(self._moving.move([number], np.array([place], np.float64), now), now)
+
+    def advance(self, now: int) -> list[Change]:
+        """Let time pass."""
+        return self._step(self._moving.advance(now), now)
+
+    def results(self, number: int) -> pa.Table:
+        """The messages that count for a subscription, in ascending order: a table with a column `message`."""
+        messages = self._moving.results(number)["message"].to_pylist()
+        counted = self._stays.without_early(number, messages)
+        return pa.table([pa.array(counted, pa.int64())], schema=RESULTS_SCHEMA)
+
+    def _step(self, raw: pa.Table, now: int) -> list[Change]:
+        changes = self._counted(raw, now)
+        changes += [Change(message, number, 1) for number, message in self._stays.take_due(now)]
+        return in_order(sorted(changes))
+
+    def _counted(self, raw: pa.Table, now: int) -> list[Change]:
+        """The changes that count at once. Others begin a stay, or end one."""
+        if raw.num_rows == 0:
+            return []
+        columns = (raw[name].to_pylist() for name in ("message", "subscription", "change"))
+        changes = [Change(*each) for each in zip(*columns, strict=True)]
+        if not self._dwells:
+            return changes
+        counted = []
+        for each in changes:
+            dwell = self._dwells.get(each.subscription, 0)
+            pair = (each.subscription, each.message)
+            if dwell and each.change > 0:
+                self._stays.begin(pair, now + dwell)
+            elif not self._stays.end(pair):
+                counted.append(each)
+        return counted

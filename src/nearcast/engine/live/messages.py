@@ -1,0 +1,82 @@
+"""Messages as subscriptions with live results see them: tables for `TopK` and for `Moving`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.engine.events import Match
+from nearcast.geo.space import BOX_COLUMNS
+from nearcast.model import NEVER, NO_TIME
+from nearcast.tables import Dialect, as_arrow
+from nearcast.tables.messages import read_message_columns
+
+_TIME = pa.timestamp("us", "UTC")
+
+
+class LiveMessages(NamedTuple):
+    """Validated messages."""
+
+    ids: np.ndarray  # int64[n]
+    tokens: pa.Array  # list<string>
+    boxes: np.ndarray  # float64[n,4]
+    times: np.ndarray  # int64[n]  microseconds, or NO_TIME
+    expires: np.ndarray  # int64[n]  microseconds, or NEVER
+
+    @property
+    def size(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def one(cls, number: int, tokens: list[str], box: np.ndarray, expires: int = NEVER) -> LiveMessages:
+        """One message. `box` is float64[4]."""
+        words = pa.array([tokens], pa.list_(pa.string()))
+        numbers = (np.array([each], np.int64) for each in (number, NO_TIME, expires))
+        own, time, until = numbers
+        return cls(own, words, box.reshape(1, 4), time, until)
+
+    def ending(self, deadline: int) -> LiveMessages:
+        """These messages; those without an expiry expire at `deadline`."""
+        return self._replace(expires=np.where(self.expires == NEVER, deadline, self.expires))
+
+    def timed(self) -> pa.Table:
+        """For an index: boxes and times."""
+        times = pa.array(self.times, _TIME, mask=self.times == NO_TIME)
+        return pa.table({**self._columns(), **self._places(), "time": times})
+
+    def points(self, now: int) -> pa.Table:
+        """For `TopK`: the centres of the boxes, at one time."""
+        centres = self.boxes[:, :2] / 2 + self.boxes[:, 2:] / 2  # no sum overflows
+        times = pa.array(np.full(self.size, now), _TIME)
+        return pa.table({**self._columns(), "x": centres[:, 0], "y": centres[:, 1], "time": times})
+
+    def mortal(self) -> pa.Table:
+        """For `Moving`: boxes and expiry."""
+        expires = pa.array(self.expires, _TIME, mask=self.expires == NEVER)
+        return pa.table({**self._columns(), **self._places(), "expires": expires})
+
+    def _columns(self) -> dict[str, pa.Array]:
+        return {"id": pa.array(self.ids), "tokens": self.tokens}
+
+    def _places(self) -> dict[str, np.ndarray]:
+        return dict(zip(BOX_COLUMNS, np.ascontiguousarray(self.boxes.T), strict=True))
+
+
+def read_live_messages(source: Any, dialect: Dialect) -> tuple[LiveMessages, pa.Table]:
+    """(the good messages of a table, the rejects)."""
+    read = read_message_columns(as_arrow(source), dialect, reads_expires=True)
+    good, expires = read.good_rows, np.asarray(read.expires)
+    tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
+    until = np.where(expires == NO_TIME, NEVER, expires)
+    return LiveMessages(read.ids[good], tokens, read.boxes[good], read.times[good], until[good]), read.rejects
+
+
+def matches_by_message(matches: pa.Table) -> dict[int, list[Match]]:
+    """The rows of a matches table, by message. A message without matches has an empty list."""
+    found: dict[int, list[Match]] = defaultdict(list)
+    for row in matches.to_pylist():
+        found[row["message"]].append(Match(**row))
+    return found
