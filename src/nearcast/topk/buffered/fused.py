@@ -15,7 +15,7 @@ from nearcast.topk.buffered.buffers import BufferArrays, insert_entry, room_need
 from nearcast.topk.buffered.exact import ScoreInputs, exact_score
 from nearcast.topk.buffered.steps import Log, Touched, count_holders, expire, finish, rows_to_refill, write_change
 from nearcast.topk.buffered.wheel import UNLINKED, WheelArrays, link
-from nearcast.topk.dissemination.norm_lists.filing import refile_row
+from nearcast.topk.dissemination.norm_lists.filing import refile_row, slack_of
 from nearcast.topk.dissemination.norm_lists.lists import Lists, Slots
 from nearcast.topk.dissemination.norm_lists.scan import (
     SCORED,
@@ -176,7 +176,7 @@ def arrive_step(core, clock, n):
             if before == 0 and core.wheel.previous[row] == UNLINKED:
                 link(core.wheel, row, arrival)
         if shrink(buffers, core.inputs, row):
-            refile_row(core.lists, core.slots, rows, row, core.weights, core.embedding.slack, core.row_terms)
+            refile_row(core.lists, core.slots, rows, row, core.weights, slack_of(core.embedding), core.row_terms)
     clock[USED] = used
     core.counts[ARRIVED] += 1
     core.counts[INSERTS] += n
