@@ -213,7 +213,9 @@ def spark(  # noqa: PLR0913  the options of a command are its parameters
 
 
 def top(  # noqa: PLR0913  the options of a command are its parameters
-    source: Source = None,
+    source: Annotated[
+        Path | None, Option(metavar="FILE", help="Real messages instead of random ones; places are lon/lat.")
+    ] = None,
     methods: Annotated[
         str, Option(metavar="NAME,...", help='Methods of kind `top`, with or without options: "skype prune=ipt".')
     ] = "norm-lists,skype,skype prune=ipt,ciq",

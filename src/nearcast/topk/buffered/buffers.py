@@ -30,8 +30,19 @@ COMPLETE = -1.0
 
 NO_LIMIT = 1 << 30
 
-HOLES_SHARE = 8
-"""Buffers are packed, instead of their arrays growing, when holes take more than an eighth of the room in use."""
+UNIT = 4
+"""The room of a buffer is a multiple of it."""
+
+N_CLASSES = 64
+"""Rooms of up to so many units are used again for other buffers when a buffer leaves them."""
+
+END, USED, FREE = range(3)
+"""Positions in `head`: the end of the entries; entries in rooms that are in use; from FREE on, by units, the start of
+the first free room of that size, or -1. The start of the next one is in its first two arrivals.
+"""
+
+HOLES_SHARE = 16
+"""Buffers are packed, instead of their arrays growing, when holes take more than a sixteenth of the room in use."""
 
 
 class BufferArrays(NamedTuple):
@@ -54,7 +65,8 @@ class Buffers:
         entries = (np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
         columns = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
         self.arrays = BufferArrays(*entries, *columns, np.empty((0, 2), np.int32))
-        self.head = np.zeros(2, np.int64)  # the end of the entries; entries in rooms that are in use
+        self.head = np.full(FREE + N_CLASSES + 1, -1, np.int64)
+        self.head[:FREE] = 0
 
     @property
     def nbytes(self) -> int:
@@ -71,9 +83,7 @@ class Buffers:
         self.arrays.sizes[rows] = sizes
 
     def remove_rows(self, rows: np.ndarray) -> None:
-        self.head[1] -= int(self.arrays.rooms[rows].sum())
-        self.arrays.counts[rows] = 0
-        self.arrays.rooms[rows] = 0
+        free_rooms(self.arrays, self.head, rows)
 
     def make_room(self, rows: np.ndarray, extra: int) -> None:
         """Make sure that each of these rows can take `extra` more entries without the arrays growing."""
@@ -81,17 +91,17 @@ class Buffers:
 
     def reserve(self, needed: int) -> None:
         """Make sure that so many entries fit behind the last one."""
-        if self.head[0] + needed <= len(self.arrays.rounded):
+        if self.head[END] + needed <= len(self.arrays.rounded):
             return
-        if self.head[0] - self.head[1] > self.head[1] // HOLES_SHARE:
-            self._pack(needed + int(self.head[1]) // 16)
-        end = int(self.head[0]) + needed
+        if self.head[END] - self.head[USED] > self.head[USED] // HOLES_SHARE:
+            self._pack(needed + int(self.head[USED]) // 32)
+        end = int(self.head[END]) + needed
         if end > len(self.arrays.rounded):
-            self._resize(end + end // 16)
+            self._resize(end + end // 32)
 
     def _resize(self, n: int) -> None:
         """Make the arrays of entries longer. Half as much again, as elsewhere, would be a third of all memory."""
-        old, end = self.arrays, int(self.head[0])
+        old, end = self.arrays, int(self.head[END])
         rounded, arrivals = np.empty(n, np.float32), np.empty(n, np.int32)
         dominators = np.empty(n if self.counts_dominators else 0, np.int32)
         for new, column in ((rounded, old.rounded), (arrivals, old.arrivals), (dominators, old.dominators)):
@@ -101,26 +111,28 @@ class Buffers:
     def _pack(self, needed: int) -> None:
         """Copy the entries into arrays without holes."""
         old = self.arrays
-        end = int(self.head[1]) + needed
+        end = int(self.head[USED]) + needed
         dominators = np.empty(end if self.counts_dominators else 0, np.int32)
         entries = old._replace(
             rounded=np.empty(end, np.float32), arrivals=np.empty(end, np.int32), dominators=dominators
         )
-        self.head[0] = self.head[1] = copy_entries(old, entries)
+        self.head[:FREE] = copy_entries(old, entries)
+        self.head[FREE:] = -1
         self.arrays = entries
 
     def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
         """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
-        self.reserve(len(scores) + len(scores) // 8 + 4 * len(rows))
+        self.reserve(len(scores) + (UNIT + 1) * len(rows))
         restore_all(self.arrays, self.head, rows, scores, arrivals, starts)
 
     def pack(self) -> None:
         """Give back the room that no buffer uses, but for some that buffers will soon need."""
-        self._pack(int(self.head[1]) // 16 + 64)
+        self._pack(int(self.head[USED]) // 32 + 64)
 
     def renumber(self, shift: int) -> None:
         """Subtract from all arrival numbers."""
-        self.arrays.arrivals[: self.head[0]] -= shift
+        self.arrays.arrivals[: self.head[END]] -= shift
+        self.pack()  # free rooms had their links there
 
 
 @lean_kernel
@@ -130,22 +142,57 @@ def room_needed(buffers, rows, extra):
     for row in rows:
         count = buffers.counts[row] + extra
         if count > buffers.rooms[row]:
-            needed += next_room(count, buffers.sizes[row, 0])
+            needed += room_for(count)
     return needed
 
 
 @inline_kernel
-def next_room(count, largest):
-    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have.
+def room_for(count):
+    """The room of a buffer that gets `count` entries: whole units, and one entry to spare.
 
-    There is room for one more in any case: packing must not take the room that `room_needed` has counted on.
+    Packing must not take the room that `room_needed` has counted on.
     """
-    return max(count + 1, min(count + count // 8 + 4, largest + 1))
+    return (count + UNIT) // UNIT * UNIT
+
+
+@lean_kernel
+def _release(buffers, head, start, room):
+    """Let other buffers use a room."""
+    head[USED] -= room
+    units = room // UNIT
+    if 0 < units <= N_CLASSES:
+        following = head[FREE + units]
+        buffers.arrivals[start] = following >> 31
+        buffers.arrivals[start + 1] = following & 0x7FFFFFFF
+        head[FREE + units] = start
+
+
+@lean_kernel
+def _allot(buffers, head, room):
+    """The start of a room: a free one of this size, or a new one at the end, where there is space for it."""
+    units = room // UNIT
+    start = head[FREE + units] if units <= N_CLASSES else np.int64(-1)
+    if start >= 0:
+        head[FREE + units] = np.int64(buffers.arrivals[start]) << 31 | buffers.arrivals[start + 1]
+    else:
+        start = head[END]
+        head[END] += room
+    head[USED] += room
+    return start
+
+
+@lean_kernel
+def free_rooms(buffers, head, rows):
+    """Empty the buffers of these rows, and free their rooms."""
+    for row in rows:
+        _release(buffers, head, buffers.starts[row], buffers.rooms[row])
+        buffers.counts[row] = 0
+        buffers.rooms[row] = 0
 
 
 @lean_kernel
 def copy_entries(old, buffers):
-    """Copy the stretches of all rows, one after another, with little spare room; return the end.
+    """Copy the stretches of all rows, one after another, with little spare room; return the end, twice.
 
     `starts`, `rooms` and `counts` of both are the same arrays.
     """
@@ -158,25 +205,44 @@ def copy_entries(old, buffers):
             if len(old.dominators):
                 buffers.dominators[end + k] = old.dominators[start + k]
         buffers.starts[row] = end
-        buffers.rooms[row] = min(old.rooms[row], next_room(old.counts[row], old.sizes[row, 0]))
+        buffers.rooms[row] = min(old.rooms[row], room_for(old.counts[row]))
         end += buffers.rooms[row]
-    return end
+    return end, end
 
 
 @lean_kernel
 def _fit(buffers, head, row, count):
-    """Move the row's entries to a larger stretch unless `count` entries fit. `Buffers.make_room` was called."""
-    if count <= buffers.rooms[row]:
+    """Move the row's entries to a larger room unless `count` entries fit. `Buffers.make_room` was called."""
+    if count > buffers.rooms[row]:
+        _move(buffers, head, row, room_for(count))
+
+
+@lean_kernel
+def _trim(buffers, head, row):
+    """Give back what is much too large in a row's room: by moving to a free room, or by dividing its own.
+
+    The end of the entries stays where it is: `Buffers.make_room` has counted on it for others.
+    """
+    room = room_for(buffers.counts[row])
+    if buffers.rooms[row] < room + 2 * UNIT:
         return
-    start, target = buffers.starts[row], head[0]
+    if room <= UNIT * N_CLASSES and head[FREE + room // UNIT] >= 0:
+        _move(buffers, head, row, room)
+        return
+    _release(buffers, head, buffers.starts[row] + room, buffers.rooms[row] - room)
+    buffers.rooms[row] = room
+
+
+@lean_kernel
+def _move(buffers, head, row, room):
+    """Move the row's entries to another room. There is space for it."""
+    start, target = buffers.starts[row], _allot(buffers, head, room)
     for k in range(buffers.counts[row]):
         buffers.rounded[target + k] = buffers.rounded[start + k]
         buffers.arrivals[target + k] = buffers.arrivals[start + k]
         if len(buffers.dominators):
             buffers.dominators[target + k] = buffers.dominators[start + k]
-    room = next_room(count, buffers.sizes[row, 0])
-    head[0] += room
-    head[1] += room - buffers.rooms[row]
+    _release(buffers, head, start, buffers.rooms[row])
     buffers.starts[row] = target
     buffers.rooms[row] = room
 
@@ -221,7 +287,7 @@ def _position(buffers, inputs, row, score):
 
 
 @lean_kernel
-def shrink(buffers, inputs, row):
+def shrink(buffers, head, inputs, row):
     """Drop what a buffer need not keep; return whether its theta rose."""
     rows = inputs.rows
     if len(buffers.dominators):
@@ -237,8 +303,10 @@ def shrink(buffers, inputs, row):
             buffers.rounded, buffers.arrivals, start, buffers.counts[row], rows.ks[row]
         )
         if buffers.counts[row] <= (keep + buffers.sizes[row, 0]) // 2:
+            _trim(buffers, head, row)
             return False
     buffers.counts[row] = keep
+    _trim(buffers, head, row)
     rows.numbers[row, THETA] = exact_score(inputs, row, buffers.arrivals[buffers.starts[row] + keep - 1])
     return True
 
@@ -312,6 +380,7 @@ def refilled(buffers, head, row, scores, arrivals, n):
     buffers.counts[row] = n
     if len(buffers.dominators):
         count_dominators(buffers, row)
+    _trim(buffers, head, row)
 
 
 @lean_kernel

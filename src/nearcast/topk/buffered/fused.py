@@ -175,7 +175,7 @@ def arrive_step(core, clock, n):
                 used += 1
             if before == 0 and core.wheel.previous[row] == UNLINKED:
                 link(core.wheel, row, arrival)
-        if shrink(buffers, core.inputs, row):
+        if shrink(buffers, core.buffer_head, core.inputs, row):
             refile_row(core.lists, core.slots, rows, row, core.weights, slack_of(core.embedding), core.row_terms)
     clock[USED] = used
     core.counts[ARRIVED] += 1

@@ -126,7 +126,7 @@ def arrive(buffers, head, inputs, concerned, arrival, touched, log):
                 n += 1
             write_change(log, n, row, arrival, 1, score)
             n += 1
-        if not shrink(buffers, inputs, row):
+        if not shrink(buffers, head, inputs, row):
             concerned.rows[i] = -1
     return n
 
