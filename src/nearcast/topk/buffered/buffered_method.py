@@ -69,6 +69,7 @@ class BufferedTop(TopMethod):
         self._touched = with_touched_room(self._touched, len(arrays.ks), 0, 0)
         arrays.numbers[numbers, THETA] = COMPLETE
         if len(self.window):
+            self.messages.fit(self.weights)
             self.refiller.refill(numbers, self.buffers, self.weights)
             self.wheel.link(numbers, self.buffers.arrays)
             if 2 * len(numbers) > len(self.rows):
