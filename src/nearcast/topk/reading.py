@@ -89,10 +89,9 @@ def formatted_time(time: int) -> str:
 
 
 def incoming_messages(
-    read: MessageColumns, tokens: pa.Array, vocabulary: Vocabulary, weights: np.ndarray
+    read: MessageColumns, good: np.ndarray, tokens: pa.Array, vocabulary: Vocabulary, weights: np.ndarray
 ) -> IncomingMessages:
-    """The good rows as terms with values. All their tokens are in the vocabulary and have weights."""
-    good = read.good_rows
+    """Good rows as terms with values. All their tokens are in the vocabulary and have weights."""
     flat, starts = list_parts(tokens)
     terms, values, starts = weighed(vocabulary.lookup(flat), starts, weights)
     places = np.ascontiguousarray(read.boxes[good, :2])

@@ -21,10 +21,12 @@ from nearcast.matching.subscription_set import part_of
 from nearcast.model import Changes
 from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
+from nearcast.tables.messages import MessageColumns
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 from nearcast.topk.incoming import IncomingMessages
+from nearcast.topk.live_terms import part_of_vocabulary, renumber_terms, terms_to_keep
 from nearcast.topk.method import Results, TopMethod, check_options, difference, find_method
 from nearcast.topk.reading import (
     formatted_time,
@@ -40,7 +42,13 @@ from nearcast.topk.window import Window
 CHUNK = 1 << 16
 """Messages that are copied into the window at a time."""
 
-TOPK_FORMAT = ("nearcast-topk", 1)
+FORGET_EVERY = 1 << 16
+"""Messages between two checks for unused tokens."""
+
+CONSTANTS = ("cells_per_row",)
+"""Figures in `stats` that are no counts."""
+
+TOPK_FORMAT = ("nearcast-topk", 2)
 
 RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
 
@@ -80,7 +88,8 @@ class TopK:
         self.rejects: pa.Table | None = read.rejects
         """The bad rows of the last table given with on_bad="skip"."""
         self._weights = _scaled(idf_weights(read, len(self.vocabulary)) if by_term is None else by_term)
-        self._n_published = 0
+        self._n_fixed = len(self._weights)
+        self._n_published = self._n_checked = 0
         self._replace(batch)
 
     def _start(self, name: str, rows: TopRows, window: Window, options: dict[str, Any]) -> None:
@@ -88,6 +97,7 @@ class TopK:
         method = find_method(name)
         check_options(method, options)
         self.rows, self.window, self.options = rows, window, options
+        self._past_work: dict[str, int] = {}
         self.method: TopMethod = method(rows, window, self.metric, self.space, **options)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
@@ -111,15 +121,33 @@ class TopK:
         In a window of a period every message needs a time, and time does not go backwards. A bad row raises before
         anything is changed.
         """
-        return changes_table(self.publish_read(self.read_messages(messages, on_bad=on_bad)))
+        read, tokens = self._read(messages, on_bad)
+        good, parts, start = read.good_rows, list[Changes](), 0
+        while start < len(good) or not parts:
+            self._forget_tokens()
+            stop = min(len(good), start + FORGET_EVERY - self._n_published % FORGET_EVERY)
+            incoming = self._weighed(read, good[start:stop], tokens.slice(start, stop - start))
+            parts.append(self.publish_read(incoming))
+            start = stop
+        return changes_table(joined_changes(parts))
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> IncomingMessages:
         """A messages table as terms with values, for `publish_read`."""
+        read, tokens = self._read(messages, on_bad)
+        self._forget_tokens()
+        return self._weighed(read, read.good_rows, tokens)
+
+    def _read(self, messages: Any, on_bad: OnBad) -> tuple[MessageColumns, pa.Array]:
+        """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
         read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
         self.rejects = read.rejects
+        return read, tokens
+
+    def _weighed(self, read: MessageColumns, rows: np.ndarray, tokens: pa.Array) -> IncomingMessages:
+        """Some rows of a table as terms with values; `tokens` are those of these rows."""
         self.vocabulary.add(list_parts(tokens)[0])
         self._fit_weights()
-        return incoming_messages(read, tokens, self.vocabulary, self._weights)
+        return incoming_messages(read, rows, tokens, self.vocabulary, self._weights)
 
     def publish_read(self, incoming: IncomingMessages) -> Changes:
         """The changes of messages that `read_messages` has read. Nothing may be published in between."""
@@ -184,7 +212,10 @@ class TopK:
     @property
     def stats(self) -> dict[str, int]:
         """Counts since this object was made: messages, and the work of the method."""
-        return {"messages": self._n_published, **self.method.stats}
+        past = self._past_work
+        return {"messages": self._n_published} | {
+            name: count if name in CONSTANTS else count + past.get(name, 0) for name, count in self.method.stats.items()
+        }
 
     # -- files
 
@@ -200,6 +231,8 @@ class TopK:
             "max_dist": self.metric.max_dist,
             "analyser": self.analyser.header(),
             "published": self._n_published,
+            "checked": self._n_checked,
+            "fixed_terms": self._n_fixed,
             "parts": {part: own for part, (_, own) in parts.items()},
         }
         write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
@@ -211,7 +244,8 @@ class TopK:
         made.space = Space.from_header(header["space"])
         made.metric = metric_of(made.space, header["max_dist"])
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
-        made.rejects, made._n_published = None, header["published"]
+        made.rejects, made._n_fixed = None, header["fixed_terms"]
+        made._n_published, made._n_checked = header["published"], header["checked"]
         rows = TopRows.restored(part_of(arrays, "rows"), parts["rows"])
         window = Window.restored(part_of(arrays, "window"), parts["window"])
         made._start(header["method"], rows, window, header["options"])
@@ -256,6 +290,27 @@ class TopK:
         none = Results(np.empty(0, np.int64), np.empty(0))
         lists = [(number, before.get(number, none), after.get(number, none)) for number in ids.tolist()]
         return joined_changes([difference(*each, self.window, self.window.now) for each in lists])
+
+    def _forget_tokens(self) -> None:
+        """Forget tokens that neither a subscription nor the window uses, if they are many.
+
+        Tokens with a weight of their own stay: those of `weights=`, or of the first subscriptions. The check comes
+        after every FORGET_EVERY messages, whatever the batches are, and the method starts again from its state.
+        """
+        if self._n_published // FORGET_EVERY == self._n_checked // FORGET_EVERY:
+            return
+        self._n_checked, n_terms = self._n_published, len(self.vocabulary)
+        kept = terms_to_keep(self.rows, self.window, n_terms, self._n_fixed)
+        if kept is None:
+            return
+        state, past = self.method.state(), self.stats
+        renumber_terms(self.rows, self.window, kept, n_terms)
+        self.vocabulary = part_of_vocabulary(self.vocabulary, kept)
+        self._weights = self._weights[kept]
+        self._start(self.method.name, self.rows, self.window, self.options)
+        self._past_work = past
+        self._fit_weights()
+        self.method.restore(*state)
 
     def _fit_weights(self) -> None:
         """Give new terms the largest weight."""

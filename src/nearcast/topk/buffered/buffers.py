@@ -9,6 +9,9 @@ no cut: its buffer needs no refill, however few entries it has.
 A policy says when a buffer is full. Then dominated entries go first; if too few were, the cut rises and the buffer
 keeps its best entries. So a buffer has a size limit under any stream. Policies that count dominators drop dominated
 entries at once; a buffer of theirs that has a cut is never full, and one that is complete gets a cut when it is full.
+
+An entry takes 8 bytes: the arrival number and the score rounded to float32. Rounding keeps the order of scores; where
+two rounded scores are equal, and for what is reported, the exact score is computed again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import inline_kernel, lean_kernel
+from nearcast.topk.buffered.exact import exact_score
 from nearcast.topk.score import THETA
 
 COMPLETE = -1.0
@@ -26,14 +30,25 @@ COMPLETE = -1.0
 
 NO_LIMIT = 1 << 30
 
-HOLES_SHARE = 8
-"""Buffers are packed, instead of their arrays growing, when holes take more than an eighth of the room in use."""
+UNIT = 4
+"""The room of a buffer is a multiple of it."""
+
+N_CLASSES = 64
+"""Rooms of up to so many units are used again for other buffers when a buffer leaves them."""
+
+END, USED, FREE = range(3)
+"""Positions in `head`: the end of the entries; entries in rooms that are in use; from FREE on, by units, the start of
+the first free room of that size, or -1. The start of the next one is in its first two arrivals.
+"""
+
+HOLES_SHARE = 16
+"""Buffers are packed, instead of their arrays growing, when holes take more than a sixteenth of the room in use."""
 
 
 class BufferArrays(NamedTuple):
     """Entries of all rows, each row's in one stretch. A row is a row of `TopRows`."""
 
-    scores: np.ndarray  # float64[...]
+    rounded: np.ndarray  # float32[...]  scores
     arrivals: np.ndarray  # int32[...]
     dominators: np.ndarray  # int32[...]  newer and better messages so far; empty if they are counted only when needed
     starts: np.ndarray  # int64[n]  where a row's entries start
@@ -47,10 +62,11 @@ class Buffers:
 
     def __init__(self, counts_dominators: bool) -> None:
         self.counts_dominators = counts_dominators
-        entries = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32))
+        entries = (np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
         columns = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
         self.arrays = BufferArrays(*entries, *columns, np.empty((0, 2), np.int32))
-        self.head = np.zeros(2, np.int64)  # the end of the entries; entries in rooms that are in use
+        self.head = np.full(FREE + N_CLASSES + 1, -1, np.int64)
+        self.head[:FREE] = 0
 
     @property
     def nbytes(self) -> int:
@@ -67,9 +83,7 @@ class Buffers:
         self.arrays.sizes[rows] = sizes
 
     def remove_rows(self, rows: np.ndarray) -> None:
-        self.head[1] -= int(self.arrays.rooms[rows].sum())
-        self.arrays.counts[rows] = 0
-        self.arrays.rooms[rows] = 0
+        free_rooms(self.arrays, self.head, rows)
 
     def make_room(self, rows: np.ndarray, extra: int) -> None:
         """Make sure that each of these rows can take `extra` more entries without the arrays growing."""
@@ -77,44 +91,48 @@ class Buffers:
 
     def reserve(self, needed: int) -> None:
         """Make sure that so many entries fit behind the last one."""
-        if self.head[0] + needed <= len(self.arrays.scores):
+        if self.head[END] + needed <= len(self.arrays.rounded):
             return
-        if self.head[0] - self.head[1] > self.head[1] // HOLES_SHARE:
-            self._pack(needed + int(self.head[1]) // 16)
-        end = int(self.head[0]) + needed
-        if end > len(self.arrays.scores):
-            self._resize(end + end // 16)
+        if self.head[END] - self.head[USED] > self.head[USED] // HOLES_SHARE:
+            self._pack(needed + int(self.head[USED]) // 32)
+        end = int(self.head[END]) + needed
+        if end > len(self.arrays.rounded):
+            self._resize(end + end // 32)
 
     def _resize(self, n: int) -> None:
         """Make the arrays of entries longer. Half as much again, as elsewhere, would be a third of all memory."""
-        old, end = self.arrays, int(self.head[0])
-        scores, arrivals = np.empty(n), np.empty(n, np.int32)
+        old, end = self.arrays, int(self.head[END])
+        rounded, arrivals = np.empty(n, np.float32), np.empty(n, np.int32)
         dominators = np.empty(n if self.counts_dominators else 0, np.int32)
-        for new, column in ((scores, old.scores), (arrivals, old.arrivals), (dominators, old.dominators)):
+        for new, column in ((rounded, old.rounded), (arrivals, old.arrivals), (dominators, old.dominators)):
             new[:end] = column[:end]
-        self.arrays = old._replace(scores=scores, arrivals=arrivals, dominators=dominators)
+        self.arrays = old._replace(rounded=rounded, arrivals=arrivals, dominators=dominators)
 
     def _pack(self, needed: int) -> None:
         """Copy the entries into arrays without holes."""
         old = self.arrays
-        end = int(self.head[1]) + needed
+        end = int(self.head[USED]) + needed
         dominators = np.empty(end if self.counts_dominators else 0, np.int32)
-        entries = old._replace(scores=np.empty(end), arrivals=np.empty(end, np.int32), dominators=dominators)
-        self.head[0] = self.head[1] = copy_entries(old, entries)
+        entries = old._replace(
+            rounded=np.empty(end, np.float32), arrivals=np.empty(end, np.int32), dominators=dominators
+        )
+        self.head[:FREE] = copy_entries(old, entries)
+        self.head[FREE:] = -1
         self.arrays = entries
 
     def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
         """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
-        self.reserve(len(scores) + len(scores) // 8 + 4 * len(rows))
+        self.reserve(len(scores) + (UNIT + 1) * len(rows))
         restore_all(self.arrays, self.head, rows, scores, arrivals, starts)
 
     def pack(self) -> None:
         """Give back the room that no buffer uses, but for some that buffers will soon need."""
-        self._pack(int(self.head[1]) // 16 + 64)
+        self._pack(int(self.head[USED]) // 32 + 64)
 
     def renumber(self, shift: int) -> None:
         """Subtract from all arrival numbers."""
-        self.arrays.arrivals[: self.head[0]] -= shift
+        self.arrays.arrivals[: self.head[END]] -= shift
+        self.pack()  # free rooms had their links there
 
 
 @lean_kernel
@@ -124,22 +142,57 @@ def room_needed(buffers, rows, extra):
     for row in rows:
         count = buffers.counts[row] + extra
         if count > buffers.rooms[row]:
-            needed += next_room(count, buffers.sizes[row, 0])
+            needed += room_for(count)
     return needed
 
 
 @inline_kernel
-def next_room(count, largest):
-    """The room of a buffer that gets `count` entries: an eighth more, but no more than it can have.
+def room_for(count):
+    """The room of a buffer that gets `count` entries: whole units, and one entry to spare.
 
-    There is room for one more in any case: packing must not take the room that `room_needed` has counted on.
+    Packing must not take the room that `room_needed` has counted on.
     """
-    return max(count + 1, min(count + count // 8 + 4, largest + 1))
+    return (count + UNIT) // UNIT * UNIT
+
+
+@lean_kernel
+def _release(buffers, head, start, room):
+    """Let other buffers use a room."""
+    head[USED] -= room
+    units = room // UNIT
+    if 0 < units <= N_CLASSES:
+        following = head[FREE + units]
+        buffers.arrivals[start] = following >> 31
+        buffers.arrivals[start + 1] = following & 0x7FFFFFFF
+        head[FREE + units] = start
+
+
+@lean_kernel
+def _allot(buffers, head, room):
+    """The start of a room: a free one of this size, or a new one at the end, where there is space for it."""
+    units = room // UNIT
+    start = head[FREE + units] if units <= N_CLASSES else np.int64(-1)
+    if start >= 0:
+        head[FREE + units] = np.int64(buffers.arrivals[start]) << 31 | buffers.arrivals[start + 1]
+    else:
+        start = head[END]
+        head[END] += room
+    head[USED] += room
+    return start
+
+
+@lean_kernel
+def free_rooms(buffers, head, rows):
+    """Empty the buffers of these rows, and free their rooms."""
+    for row in rows:
+        _release(buffers, head, buffers.starts[row], buffers.rooms[row])
+        buffers.counts[row] = 0
+        buffers.rooms[row] = 0
 
 
 @lean_kernel
 def copy_entries(old, buffers):
-    """Copy the stretches of all rows, one after another, with little spare room; return the end.
+    """Copy the stretches of all rows, one after another, with little spare room; return the end, twice.
 
     `starts`, `rooms` and `counts` of both are the same arrays.
     """
@@ -147,58 +200,96 @@ def copy_entries(old, buffers):
     for row in range(len(old.starts)):
         start = old.starts[row]
         for k in range(old.counts[row]):
-            buffers.scores[end + k] = old.scores[start + k]
+            buffers.rounded[end + k] = old.rounded[start + k]
             buffers.arrivals[end + k] = old.arrivals[start + k]
             if len(old.dominators):
                 buffers.dominators[end + k] = old.dominators[start + k]
         buffers.starts[row] = end
-        buffers.rooms[row] = min(old.rooms[row], next_room(old.counts[row], old.sizes[row, 0]))
+        buffers.rooms[row] = min(old.rooms[row], room_for(old.counts[row]))
         end += buffers.rooms[row]
-    return end
+    return end, end
 
 
 @lean_kernel
 def _fit(buffers, head, row, count):
-    """Move the row's entries to a larger stretch unless `count` entries fit. `Buffers.make_room` was called."""
-    if count <= buffers.rooms[row]:
+    """Move the row's entries to a larger room unless `count` entries fit. `Buffers.make_room` was called."""
+    if count > buffers.rooms[row]:
+        _move(buffers, head, row, room_for(count))
+
+
+@lean_kernel
+def _trim(buffers, head, row):
+    """Give back what is much too large in a row's room: by moving to a free room, or by dividing its own.
+
+    The end of the entries stays where it is: `Buffers.make_room` has counted on it for others.
+    """
+    room = room_for(buffers.counts[row])
+    if buffers.rooms[row] < room + 2 * UNIT:
         return
-    start, target = buffers.starts[row], head[0]
+    if room <= UNIT * N_CLASSES and head[FREE + room // UNIT] >= 0:
+        _move(buffers, head, row, room)
+        return
+    _release(buffers, head, buffers.starts[row] + room, buffers.rooms[row] - room)
+    buffers.rooms[row] = room
+
+
+@lean_kernel
+def _move(buffers, head, row, room):
+    """Move the row's entries to another room. There is space for it."""
+    start, target = buffers.starts[row], _allot(buffers, head, room)
     for k in range(buffers.counts[row]):
-        buffers.scores[target + k] = buffers.scores[start + k]
+        buffers.rounded[target + k] = buffers.rounded[start + k]
         buffers.arrivals[target + k] = buffers.arrivals[start + k]
         if len(buffers.dominators):
             buffers.dominators[target + k] = buffers.dominators[start + k]
-    room = next_room(count, buffers.sizes[row, 0])
-    head[0] += room
-    head[1] += room - buffers.rooms[row]
+    _release(buffers, head, start, buffers.rooms[row])
     buffers.starts[row] = target
     buffers.rooms[row] = room
 
 
 @lean_kernel
-def insert_entry(buffers, head, row, score, arrival):
+def insert_entry(buffers, head, inputs, row, score, arrival):
     """Put the newest message into a buffer; return its position. It is better than all entries of an equal score."""
     count = buffers.counts[row]
     _fit(buffers, head, row, count + 1)
     start = buffers.starts[row]
-    k = start + count
-    while k > start and buffers.scores[k - 1] <= score:
-        buffers.scores[k] = buffers.scores[k - 1]
+    target = _position(buffers, inputs, row, score)
+    for k in range(start + count, target, -1):
+        buffers.rounded[k] = buffers.rounded[k - 1]
         buffers.arrivals[k] = buffers.arrivals[k - 1]
         if len(buffers.dominators):
             buffers.dominators[k] = buffers.dominators[k - 1] + 1
-        k -= 1
-    buffers.scores[k] = score
-    buffers.arrivals[k] = arrival
+    buffers.rounded[target] = score
+    buffers.arrivals[target] = arrival
     if len(buffers.dominators):
-        buffers.dominators[k] = 0
+        buffers.dominators[target] = 0
     buffers.counts[row] = count + 1
-    return k - start
+    return target - start
 
 
 @lean_kernel
-def shrink(buffers, rows, row):
+def _position(buffers, inputs, row, score):
+    """The position of the first entry whose score is at most this one, or the end."""
+    start, rounded = buffers.starts[row], np.float32(score)
+    last = start + buffers.counts[row]
+    while last > start and buffers.rounded[last - 1] < rounded:
+        last -= 1
+    first = last
+    while first > start and buffers.rounded[first - 1] == rounded:
+        first -= 1
+    while first < last:  # equal when rounded: most often all of them are really equal
+        middle = first if exact_score(inputs, row, buffers.arrivals[first]) <= score else (first + last) >> 1
+        if exact_score(inputs, row, buffers.arrivals[middle]) <= score:
+            last = middle
+        else:
+            first = middle + 1
+    return last
+
+
+@lean_kernel
+def shrink(buffers, head, inputs, row):
     """Drop what a buffer need not keep; return whether its theta rose."""
+    rows = inputs.rows
     if len(buffers.dominators):
         _drop_counted(buffers, row, rows.ks[row])
         if rows.numbers[row, THETA] >= 0.0:
@@ -208,11 +299,15 @@ def shrink(buffers, rows, row):
     keep = buffers.sizes[row, 1]
     if len(buffers.dominators) == 0 and keep < buffers.sizes[row, 0]:
         start = buffers.starts[row]
-        buffers.counts[row] = drop_dominated(buffers.scores, buffers.arrivals, start, buffers.counts[row], rows.ks[row])
+        buffers.counts[row] = drop_dominated(
+            buffers.rounded, buffers.arrivals, start, buffers.counts[row], rows.ks[row]
+        )
         if buffers.counts[row] <= (keep + buffers.sizes[row, 0]) // 2:
+            _trim(buffers, head, row)
             return False
     buffers.counts[row] = keep
-    rows.numbers[row, THETA] = buffers.scores[buffers.starts[row] + keep - 1]
+    _trim(buffers, head, row)
+    rows.numbers[row, THETA] = exact_score(inputs, row, buffers.arrivals[buffers.starts[row] + keep - 1])
     return True
 
 
@@ -222,7 +317,7 @@ def _drop_counted(buffers, row, k):
     start, n = buffers.starts[row], 0
     for i in range(start, start + buffers.counts[row]):
         if buffers.dominators[i] < k:
-            buffers.scores[start + n] = buffers.scores[i]
+            buffers.rounded[start + n] = buffers.rounded[i]
             buffers.arrivals[start + n] = buffers.arrivals[i]
             buffers.dominators[start + n] = buffers.dominators[i]
             n += 1
@@ -266,7 +361,7 @@ def drop_expired(buffers, row, first):
     start, n = buffers.starts[row], 0
     for i in range(start, start + buffers.counts[row]):
         if buffers.arrivals[i] >= first:
-            buffers.scores[start + n] = buffers.scores[i]
+            buffers.rounded[start + n] = buffers.rounded[i]
             buffers.arrivals[start + n] = buffers.arrivals[i]
             if len(buffers.dominators):
                 buffers.dominators[start + n] = buffers.dominators[i]
@@ -280,11 +375,12 @@ def refilled(buffers, head, row, scores, arrivals, n):
     _fit(buffers, head, row, n)
     start = buffers.starts[row]
     for k in range(n):
-        buffers.scores[start + k] = scores[k]
+        buffers.rounded[start + k] = scores[k]
         buffers.arrivals[start + k] = arrivals[k]
     buffers.counts[row] = n
     if len(buffers.dominators):
         count_dominators(buffers, row)
+    _trim(buffers, head, row)
 
 
 @lean_kernel

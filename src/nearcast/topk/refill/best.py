@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel, lean_kernel
-from nearcast.topk.buffered.buffers import COMPLETE, Buffers, drop_dominated, refilled
+from nearcast.topk.buffered.buffers import COMPLETE, UNIT, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
 from nearcast.topk.refill.kd_order import BLOCK
@@ -84,7 +84,7 @@ class Refiller:
         is_cut = n == depth and depth < len(self.window)
         theta = float(self._search.scores[n - 1]) if is_cut else floor if floor > 0.0 else COMPLETE
         self.rows.arrays.numbers[row, THETA] = theta
-        buffers.reserve(n + n // 8 + 4)
+        buffers.reserve(n + UNIT)
         search = self._search
         put_found(buffers.arrays, buffers.head, self.rows.arrays, row, search.scores, search.arrivals, n)
 
