@@ -30,6 +30,8 @@ class Mark(NamedTuple):
     label: str
     method: str
     height: float
+    low: float | None = None  # of the rounds; no bar is drawn without
+    high: float | None = None
 
 
 class Labels(NamedTuple):
@@ -98,13 +100,18 @@ def _draw_panel(axes: Any, marks: list[Mark], methods: list[str], labels: Labels
     for number, method in enumerate(methods):
         own = [mark for mark in marks if mark.method == method]
         heights = [mark.height for mark in own]
-        at = [spots[mark.key, mark.label] for mark in own]
+        at: list[float] = [spots[mark.key, mark.label] for mark in own]
         color = f"C{number}"
         if as_lines:
-            axes.plot(at, heights, marker="o", label=method, color=color)
+            axes.plot(at, heights, marker="o", markersize=4, label=method, color=color)
         else:
-            offset = (number - (len(methods) - 1) / 2) * width
-            axes.bar([spot + offset for spot in at], heights, width, label=method, color=color)
+            at = [spot + (number - (len(methods) - 1) / 2) * width for spot in at]
+            axes.bar(at, heights, width, label=method, color=color)
+        if any(mark.low is not None and mark.high is not None and mark.low < mark.high for mark in own):
+            below = [mark.height - (mark.height if mark.low is None else mark.low) for mark in own]
+            above = [(mark.height if mark.high is None else mark.high) - mark.height for mark in own]
+            ink = color if as_lines else "black"
+            axes.errorbar(at, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
     axes.set_yscale("log")
     axes.set_ylabel(labels.height)
     axes.set_xticks(range(len(spots)), [label for _, label in spots], fontsize=8)
