@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -56,7 +57,10 @@ def verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verd
     """One verdict for each panel with measurements; none if the claim cannot be checked."""
     if claim.values and claim.method:
         return _by_place(figure, claim, points)
-    chosen = [point for point in points if claim.at is None or point.label == format_value(claim.at)]
+    if claim.each:
+        return _at_each_place(figure, claim, points)
+    at = points[-1].label if claim.at == "last" and points else format_value(claim.at)
+    chosen = [point for point in points if claim.at is None or point.label == at]
     panels = dict.fromkeys(point.panel for point in chosen)
     found = []
     for panel in panels:
@@ -64,6 +68,15 @@ def verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verd
             own = [point for point in chosen if point.panel == panel]
             found.append(_verdict(figure, claim, panel, own))
     return [verdict for verdict in found if verdict is not None]
+
+
+def _at_each_place(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
+    """The verdicts on a claim at each position on the axis by itself."""
+    found = []
+    for label in dict.fromkeys(point.label for point in points):
+        alone = verdicts(figure, replace(claim, each=False), [point for point in points if point.label == label])
+        found += [verdict._replace(panel=", ".join(filter(None, (verdict.panel, label)))) for verdict in alone]
+    return found
 
 
 def _verdict(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:

@@ -40,7 +40,8 @@ class Claim:
     trend: str = ""  # one of TRENDS, of `method` along the axis
     method: str = ""
     panels: tuple[str, ...] = ()  # that the claim is about; all if empty
-    at: Any = None  # the only position on the axis that the claim is about
+    at: Any = None  # the only position on the axis that the claim is about; "last" is the last one
+    each: bool = False  # the claim is about each position on the axis by itself
     why: str = ""  # the reason if our result differs
 
 
@@ -180,7 +181,7 @@ def _claim(content: Mapping[str, Any]) -> Claim:
     at_least = content.get("at_least", 1.0)
     if not isinstance(at_least, int | float) or at_least < 1:
         raise InvalidInput(f"'at_least' of a claim is a factor, 1 or more, not {at_least!r}")
-    return Claim(**given, values=values, at=content.get("at"), at_least=float(at_least))
+    return Claim(**given, values=values, at=content.get("at"), each=bool(content.get("each")), at_least=float(at_least))
 
 
 def _value(name: str, value: Any) -> float | tuple[float, ...]:

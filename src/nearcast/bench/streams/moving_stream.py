@@ -128,8 +128,8 @@ def _messages(workload: StreamWorkload, source: Source, n_steps: int) -> tuple[p
     total = n + n_steps * each
     drawn: DrawnItems = source.messages(np.arange(total))
     table = messages_table(drawn, source.corpus.words(), "short-point")
-    later = np.repeat(np.arange(1, n_steps + 1), each) + workload.lifetime
-    dies = np.concatenate([1 + np.arange(n) % workload.lifetime, later]) * STEP_US
+    later = np.repeat(np.arange(1, n_steps + 1), each) + workload.steps_live
+    dies = np.concatenate([1 + np.arange(n) % workload.steps_live, later]) * STEP_US
     table = table.append_column("expires", pa.array(dies, pa.int64()).cast(_UTC))
     return table.slice(0, n), [table.slice(n + k * each, each) for k in range(n_steps)]
 

@@ -32,6 +32,7 @@ class StreamWorkload(Workload):
 
     # of kind moving
     lifetime: int = 10  # steps that a message lives
+    arrivals: int = 0  # messages that come in a step, and live until as many as `window` are there; 0: by `lifetime`
     steps: int = 5  # of a round; a method that rebuilds now and then does so in every round
     mobility: float = 0.2  # share of the subscriptions that move in a step
     velocity: float = 1.0  # times the medium velocity
@@ -40,7 +41,7 @@ class StreamWorkload(Workload):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("window", 0), ("k", 1), ("burst", 1), ("lifetime", 1), ("steps", 1), ("streets", 2)):
+        for name, least in (("window", 0), ("k", 1), ("burst", 1), ("lifetime", 1), ("arrivals", 0), ("steps", 1), ("streets", 2)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise InvalidInput(f"the workload's {name} must be a whole number, {least} or more")
@@ -55,17 +56,30 @@ class StreamWorkload(Workload):
         return max(1, self.window // self.burst)
 
     @property
+    def steps_live(self) -> int:
+        """The steps that a message lives, in a stream of kind `moving`."""
+        return max(1, self.window // self.arrivals) if self.arrivals else self.lifetime
+
+    @property
     def per_step(self) -> int:
         """The messages that arrive, and that expire, in a step of kind `moving`."""
-        return self.window // self.lifetime
+        return self.window // self.steps_live
 
     def scaled(self, factor: float) -> StreamWorkload:
         """Subscriptions, messages, words and the window multiplied by a factor."""
         smaller = super().scaled(factor)
         window = max(4 * self.lifetime, round(self.window * factor)) if self.window else 0
-        return smaller.but(window=window)
+        arrivals = max(1, round(self.arrivals * factor)) if self.arrivals else 0
+        return smaller.but(window=window, arrivals=arrivals)
 
 
 def stream_workload_of(parameters: Mapping[str, Any]) -> StreamWorkload:
-    """The stream workload with these parameters."""
-    return StreamWorkload().but(**parameters)
+    """The stream workload with these parameters. `live_share` sets the window as a multiple of the subscriptions."""
+    changes = dict(parameters)
+    share = changes.pop("live_share", None)
+    made = StreamWorkload().but(**changes)
+    if share is None:
+        return made
+    if not isinstance(share, int | float) or share < 0:
+        raise InvalidInput(f"live_share is a number of live messages for each subscription, not {share!r}")
+    return made.but(window=round(share * made.subscriptions))
