@@ -11,6 +11,7 @@ from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
 
 STREAM_KINDS = ("top", "moving")
+_LEAST = {"window": 0, "k": 1, "burst": 1, "lifetime": 1, "arrivals": 0, "steps": 1, "streets": 2}
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class StreamWorkload(Workload):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in (("window", 0), ("k", 1), ("burst", 1), ("lifetime", 1), ("arrivals", 0), ("steps", 1), ("streets", 2)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise InvalidInput(f"the workload's {name} must be a whole number, {least} or more")
