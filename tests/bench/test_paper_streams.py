@@ -43,6 +43,7 @@ def test_every_figure_of_skype_is_there_and_figures_share_runs():
     schedule = schedule_runs(SKYPE, SKYPE.figures, 0.01)
     runs = {name: [part.run for part in parts] for name, parts in schedule.parts.items()}
     assert runs["8"] == runs["9"] == runs["10"] == runs["table-2"], "one run for each data set"
+    assert not any(schedule.missing.values()), "every method and setting can run"
     assert runs["11-arrival"] == runs["11-expiry"] and len(set(runs["11-arrival"])) == 5 * 2
 
 

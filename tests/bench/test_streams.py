@@ -15,8 +15,11 @@ from nearcast.bench.streams.run_stream import known_stream_methods, run_stream, 
 from nearcast.bench.streams.sources import DATA_FOLDER, find_real_file, source_of, stream_subscriptions
 from nearcast.bench.streams.stream_workload import StreamWorkload, stream_workload_of
 from nearcast.bench.streams.top_stream import top_stream
+from nearcast.bench.streams.tuning import tuned
 from nearcast.errors import InvalidInput, UnknownMethod
+from nearcast.topk.dissemination.igpt import build
 from nearcast.topk.method import find_method
+from nearcast.topk.refill.policy import POLICIES
 
 TOP = StreamWorkload(
     name="toy",
@@ -219,3 +222,29 @@ def test_unknown_methods_and_options_are_named():
     with pytest.raises(InvalidInput, match="colour"):
         known_stream_methods(["ap+-tree colour=3"], "moving")
     assert [each.label for each in known_stream_methods(["ap+-tree safe=true"], "moving")] == ["ap+-tree safe=true"]
+
+
+def test_settings_that_methods_fix_can_be_varied_and_are_put_back():
+    before = (dict(POLICIES), build.N_GROUPS)
+    methods = ["brute", "skype refill=kmax kmax=4", "skype refill=kmax kmax=9", "skype groups=2"]
+    methods += ["skype refill=skyband share=1.0", "skype refill=skyband share=0.5"]
+    record = run_stream(methods, TOP.but(subscriptions=80, k=3), ROUNDS)
+    buffers = {each["method"]: each["values"].get("buffer", [0])[0] for each in record["streams"]}
+    assert buffers["skype refill=kmax kmax=4"] <= 4 < buffers["skype refill=kmax kmax=9"] <= 9
+    assert buffers["skype refill=skyband share=1.0"] < buffers["skype refill=skyband share=0.5"]
+    assert (dict(POLICIES), build.N_GROUPS) == before
+
+
+def test_groups_are_as_many_as_the_setting_says():
+    alphas = np.linspace(0.0, 0.9, 1_000)
+    for groups in (5, 40):
+        with tuned({"groups": groups}):
+            assert len(np.unique(build._groups(alphas))) == groups
+
+
+@pytest.mark.parametrize(
+    "text", ["ciq kmax=3", "skype kmax=3", "skype refill=kmax share=0.9", "skype prune=ipt groups=3", "skype groups=0"]
+)
+def test_a_setting_needs_the_option_that_it_belongs_to(text):
+    with pytest.raises(InvalidInput, match="needs|above 0"):
+        known_stream_methods([text], "top")

@@ -16,6 +16,7 @@ from nearcast.bench.streams.run_top import TopRun
 from nearcast.bench.streams.sources import source_of
 from nearcast.bench.streams.stream_workload import StreamWorkload
 from nearcast.bench.streams.top_stream import top_stream
+from nearcast.bench.streams.tuning import split_tuning, tuned
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.moving.moving import Moving
 from nearcast.topk.topk import TopK
@@ -30,7 +31,9 @@ def known_stream_methods(methods: Sequence[str], kind: str) -> list[Variant]:
     variants = [variant_of(text) for text in methods]
     for variant in variants:
         if kind == "top":
-            TopK(window=1, method=variant.name, **variant.options)
+            options, tuning = split_tuning(variant)
+            with tuned(tuning):
+                TopK(window=1, method=variant.name, **options)
         else:
             Moving(None, variant.name, **variant.options)
     return variants

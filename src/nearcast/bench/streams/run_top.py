@@ -13,6 +13,7 @@ import numpy as np
 
 from nearcast.bench.streams.changes_digest import ChangesDigest
 from nearcast.bench.streams.top_stream import TopStream
+from nearcast.bench.streams.tuning import split_tuning, tuned
 from nearcast.matching.variant import Variant
 from nearcast.topk.incoming import IncomingMessages
 from nearcast.topk.topk import TopK
@@ -25,9 +26,11 @@ class TopRun:
 
     def __init__(self, variant: Variant, stream: TopStream) -> None:
         self.label, self.stream = variant.label, stream
-        self.top = TopK(method=variant.name, **stream.options, **variant.options)
-        self.top.publish(stream.before)
-        self.top.subscribe(stream.subscriptions)
+        options, self._tuning = split_tuning(variant)
+        with tuned(self._tuning):
+            self.top = TopK(method=variant.name, **stream.options, **options)
+            self.top.publish(stream.before)
+            self.top.subscribe(stream.subscriptions)
         self._incoming: IncomingMessages = self.top.read_messages(stream.messages)
         self._refills = self.top.stats.get("refills", 0)
         self._n_expired = 0
@@ -36,6 +39,10 @@ class TopRun:
 
     def measure(self, first: int, stop: int) -> str:
         """Measure the bursts `first` to `stop` as one round; return the digest of their changes."""
+        with tuned(self._tuning):
+            return self._measure(first, stop)
+
+    def _measure(self, first: int, stop: int) -> str:
         bursts, digest = self.stream.bursts, ChangesDigest()
         expiring = arriving = 0.0
         n_expired = 0
