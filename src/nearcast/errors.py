@@ -33,7 +33,7 @@ class ExpressionError(InvalidInput):
         super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {' ' * position}^", column="expression")
 
 
-class UnknownMethod(NearcastError, LookupError):
+class UnknownMethod(InvalidInput, LookupError):
     """No method of that name is registered."""
 
 

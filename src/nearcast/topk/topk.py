@@ -40,7 +40,7 @@ from nearcast.topk.window import Window
 CHUNK = 1 << 16
 """Messages that are copied into the window at a time."""
 
-TOPK_FORMAT = ("nearcast-topk", 1)
+TOPK_FORMAT = ("nearcast-topk", 2)
 
 RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
 

@@ -219,3 +219,37 @@ def spark(  # noqa: PLR0913  the options of a command are its parameters
         benchmark = SparkBenchmark(console.session, console.working, chosen, place, shards, rounds)
         result = benchmark.measure(wanted, joins, (subscriptions, messages))
     actions.show_spark(result, out, as_json)
+
+
+def top(  # noqa: PLR0913  the options of a command are its parameters
+    source: Source = None,
+    methods: Annotated[
+        str, Option(metavar="NAME,...", help='Methods of kind `top`, with or without options: "skype prune=ipt".')
+    ] = "norm-lists,skype,skype prune=ipt,ciq",
+    subscriptions: Annotated[int, Option("--subscriptions", "-n", min=1, help="Number of subscriptions.")] = 100_000,
+    window: Annotated[int, Option("--window", "-w", min=1, help="Messages in the window, which is full.")] = 100_000,
+    messages: Annotated[int, Option("--messages", "-m", min=100, help="Messages that arrive.")] = 1_000,
+    k: Annotated[int, Option("-k", min=1, help="Messages in each best list.")] = 20,
+    budget: Annotated[float, Option(help="CPU seconds for each measurement; slow methods get fewer messages.")] = 20.0,
+    seed: Annotated[int, Option(help="Seed of the random draws.")] = 1,
+    out: Annotated[
+        Path | None, Option("--out", "-o", metavar="FILE", help="Also write the figures to this file, as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure methods of kind `top`.
+
+    Arrivals: the time to find the subscriptions that a message concerns, over the same buffers. Streams: the time of
+    a message with everything, each method with its own buffers. If two methods give different changes, the run ends
+    with the first difference. Without --source, words and places are drawn at random.
+
+    \b
+    Example:
+      nearcast bench top -n 100000 -w 100000 --methods "norm-lists,skype" --out top.json
+      nearcast bench top --source messages.csv -n 1000000 -w 200000 --budget 60
+    """
+    from nearcast.bench.top_runs.workload import TopSizes
+    from nearcast.cli.bench import top_action
+
+    sizes = TopSizes(subscriptions, window, messages, k, seed)
+    top_action.run(sizes, source, read_names(methods), budget, out, as_json)

@@ -10,6 +10,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.geo.space import Space
 from nearcast.model import Changes
 from nearcast.topk.buffered.buffers import COMPLETE, Buffers
+from nearcast.topk.buffered.exact import ScoreInputs, exact_scores
 from nearcast.topk.buffered.steps import (
     Log,
     arrive,
@@ -130,10 +131,10 @@ class BufferedTop(TopMethod):
         self._counts[INSERTS] += n
         self.buffers.make_room(concerned.rows, 1)
         self._log = with_log_room(self._log, used, 2 * n)
-        buffers, rows, found = self.buffers.arrays, self.rows.arrays, concerned.rows.copy()
+        buffers, found = self.buffers.arrays, concerned.rows.copy()
         log = Log(*(column[used:] for column in self._log))
         marked = Concerned(concerned.rows, concerned.scores)
-        used += int(arrive(buffers, self.buffers.head, rows, marked, arrival, self._touched, log))
+        used += int(arrive(buffers, self.buffers.head, self._inputs(), marked, arrival, self._touched, log))
         link_new(self.wheel.arrays, buffers, found, arrival, self._touched)
         raised = concerned.rows[concerned.rows >= 0]
         if len(raised):
@@ -149,7 +150,9 @@ class BufferedTop(TopMethod):
         touched = self._touched.rows[:n_touched]
         n_changes = int(self._touched.starts[n_touched]) + int(self.buffers.arrays.counts[touched].sum())
         self._log = with_log_room(self._log, used, n_changes)
-        return int(finish(self.wheel.arrays, self.buffers.arrays, rows, self._touched, n_touched, self._log, used))
+        return int(
+            finish(self.wheel.arrays, self.buffers.arrays, self._inputs(), self._touched, n_touched, self._log, used)
+        )
 
     def _changes(self, ends: np.ndarray, times: np.ndarray) -> Changes:
         """The log as changes, sorted by step and subscription. `ends` are the ends of the steps in the log."""
@@ -169,8 +172,13 @@ class BufferedTop(TopMethod):
     def results(self, row: int) -> Results:
         buffers = self.buffers.arrays
         start = int(buffers.starts[row])
-        stop = start + min(int(buffers.counts[row]), int(self.rows.arrays.ks[row]))
-        return Results(buffers.arrivals[start:stop].astype(np.int64), buffers.scores[start:stop].copy())
+        n = min(int(buffers.counts[row]), int(self.rows.arrays.ks[row]))
+        scores = np.empty(n)
+        exact_scores(self._inputs(), buffers, row, n, scores)
+        return Results(buffers.arrivals[start : start + n].astype(np.int64), scores)
+
+    def _inputs(self) -> ScoreInputs:
+        return ScoreInputs(self.window.ring, self.rows.arrays, self.metric)
 
     # -- figures and files
 
@@ -194,14 +202,14 @@ class BufferedTop(TopMethod):
         buffers, high = self.buffers.arrays, self.rows.high
         starts = starts_of(buffers.counts[:high].astype(np.int64))
         at = np.arange(starts[-1]) + np.repeat(buffers.starts[:high] - starts[:-1], buffers.counts[:high])
-        return {"starts": starts, "scores": buffers.scores[at], "arrivals": buffers.arrivals[at]}, {}
+        return {"starts": starts, "rounded": buffers.rounded[at], "arrivals": buffers.arrivals[at]}, {}
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         live, rows, starts = self.rows.live_rows(), self.rows.arrays, arrays["starts"]
         self.buffers.add_rows(live, len(rows.ks), self.policy.sizes(rows.ks[live]))
         self.wheel.add_rows(len(rows.ks))
         self._touched = with_touched_room(self._touched, len(rows.ks), 0, 0)
-        self.buffers.restore(live, arrays["scores"], arrays["arrivals"], starts)
+        self.buffers.restore(live, arrays["rounded"], arrays["arrivals"], starts)
         self.wheel.fit(len(self.window.ring.ids), self.buffers.arrays)
         self.messages.rebuild(self.window, self.window.stop, self.weights)
         self.dissemination.add(live, self.weights)

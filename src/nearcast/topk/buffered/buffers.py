@@ -9,6 +9,9 @@ no cut: its buffer needs no refill, however few entries it has.
 A policy says when a buffer is full. Then dominated entries go first; if too few were, the cut rises and the buffer
 keeps its best entries. So a buffer has a size limit under any stream. Policies that count dominators drop dominated
 entries at once; a buffer of theirs that has a cut is never full, and one that is complete gets a cut when it is full.
+
+An entry takes 8 bytes: the arrival number and the score rounded to float32. Rounding keeps the order of scores; where
+two rounded scores are equal, and for what is reported, the exact score is computed again.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import inline_kernel, lean_kernel
+from nearcast.topk.buffered.exact import exact_score
 from nearcast.topk.score import THETA
 
 COMPLETE = -1.0
@@ -33,7 +37,7 @@ HOLES_SHARE = 8
 class BufferArrays(NamedTuple):
     """Entries of all rows, each row's in one stretch. A row is a row of `TopRows`."""
 
-    scores: np.ndarray  # float64[...]
+    rounded: np.ndarray  # float32[...]  scores
     arrivals: np.ndarray  # int32[...]
     dominators: np.ndarray  # int32[...]  newer and better messages so far; empty if they are counted only when needed
     starts: np.ndarray  # int64[n]  where a row's entries start
@@ -47,7 +51,7 @@ class Buffers:
 
     def __init__(self, counts_dominators: bool) -> None:
         self.counts_dominators = counts_dominators
-        entries = (np.empty(0), np.empty(0, np.int32), np.empty(0, np.int32))
+        entries = (np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
         columns = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
         self.arrays = BufferArrays(*entries, *columns, np.empty((0, 2), np.int32))
         self.head = np.zeros(2, np.int64)  # the end of the entries; entries in rooms that are in use
@@ -77,29 +81,31 @@ class Buffers:
 
     def reserve(self, needed: int) -> None:
         """Make sure that so many entries fit behind the last one."""
-        if self.head[0] + needed <= len(self.arrays.scores):
+        if self.head[0] + needed <= len(self.arrays.rounded):
             return
         if self.head[0] - self.head[1] > self.head[1] // HOLES_SHARE:
             self._pack(needed + int(self.head[1]) // 16)
         end = int(self.head[0]) + needed
-        if end > len(self.arrays.scores):
+        if end > len(self.arrays.rounded):
             self._resize(end + end // 16)
 
     def _resize(self, n: int) -> None:
         """Make the arrays of entries longer. Half as much again, as elsewhere, would be a third of all memory."""
         old, end = self.arrays, int(self.head[0])
-        scores, arrivals = np.empty(n), np.empty(n, np.int32)
+        rounded, arrivals = np.empty(n, np.float32), np.empty(n, np.int32)
         dominators = np.empty(n if self.counts_dominators else 0, np.int32)
-        for new, column in ((scores, old.scores), (arrivals, old.arrivals), (dominators, old.dominators)):
+        for new, column in ((rounded, old.rounded), (arrivals, old.arrivals), (dominators, old.dominators)):
             new[:end] = column[:end]
-        self.arrays = old._replace(scores=scores, arrivals=arrivals, dominators=dominators)
+        self.arrays = old._replace(rounded=rounded, arrivals=arrivals, dominators=dominators)
 
     def _pack(self, needed: int) -> None:
         """Copy the entries into arrays without holes."""
         old = self.arrays
         end = int(self.head[1]) + needed
         dominators = np.empty(end if self.counts_dominators else 0, np.int32)
-        entries = old._replace(scores=np.empty(end), arrivals=np.empty(end, np.int32), dominators=dominators)
+        entries = old._replace(
+            rounded=np.empty(end, np.float32), arrivals=np.empty(end, np.int32), dominators=dominators
+        )
         self.head[0] = self.head[1] = copy_entries(old, entries)
         self.arrays = entries
 
@@ -147,7 +153,7 @@ def copy_entries(old, buffers):
     for row in range(len(old.starts)):
         start = old.starts[row]
         for k in range(old.counts[row]):
-            buffers.scores[end + k] = old.scores[start + k]
+            buffers.rounded[end + k] = old.rounded[start + k]
             buffers.arrivals[end + k] = old.arrivals[start + k]
             if len(old.dominators):
                 buffers.dominators[end + k] = old.dominators[start + k]
@@ -164,7 +170,7 @@ def _fit(buffers, head, row, count):
         return
     start, target = buffers.starts[row], head[0]
     for k in range(buffers.counts[row]):
-        buffers.scores[target + k] = buffers.scores[start + k]
+        buffers.rounded[target + k] = buffers.rounded[start + k]
         buffers.arrivals[target + k] = buffers.arrivals[start + k]
         if len(buffers.dominators):
             buffers.dominators[target + k] = buffers.dominators[start + k]
@@ -176,29 +182,48 @@ def _fit(buffers, head, row, count):
 
 
 @lean_kernel
-def insert_entry(buffers, head, row, score, arrival):
+def insert_entry(buffers, head, inputs, row, score, arrival):
     """Put the newest message into a buffer; return its position. It is better than all entries of an equal score."""
     count = buffers.counts[row]
     _fit(buffers, head, row, count + 1)
     start = buffers.starts[row]
-    k = start + count
-    while k > start and buffers.scores[k - 1] <= score:
-        buffers.scores[k] = buffers.scores[k - 1]
+    target = _position(buffers, inputs, row, score)
+    for k in range(start + count, target, -1):
+        buffers.rounded[k] = buffers.rounded[k - 1]
         buffers.arrivals[k] = buffers.arrivals[k - 1]
         if len(buffers.dominators):
             buffers.dominators[k] = buffers.dominators[k - 1] + 1
-        k -= 1
-    buffers.scores[k] = score
-    buffers.arrivals[k] = arrival
+    buffers.rounded[target] = score
+    buffers.arrivals[target] = arrival
     if len(buffers.dominators):
-        buffers.dominators[k] = 0
+        buffers.dominators[target] = 0
     buffers.counts[row] = count + 1
-    return k - start
+    return target - start
 
 
 @lean_kernel
-def shrink(buffers, rows, row):
+def _position(buffers, inputs, row, score):
+    """The position of the first entry whose score is at most this one, or the end."""
+    start, rounded = buffers.starts[row], np.float32(score)
+    last = start + buffers.counts[row]
+    while last > start and buffers.rounded[last - 1] < rounded:
+        last -= 1
+    first = last
+    while first > start and buffers.rounded[first - 1] == rounded:
+        first -= 1
+    while first < last:  # equal when rounded: most often all of them are really equal
+        middle = first if exact_score(inputs, row, buffers.arrivals[first]) <= score else (first + last) >> 1
+        if exact_score(inputs, row, buffers.arrivals[middle]) <= score:
+            last = middle
+        else:
+            first = middle + 1
+    return last
+
+
+@lean_kernel
+def shrink(buffers, inputs, row):
     """Drop what a buffer need not keep; return whether its theta rose."""
+    rows = inputs.rows
     if len(buffers.dominators):
         _drop_counted(buffers, row, rows.ks[row])
         if rows.numbers[row, THETA] >= 0.0:
@@ -208,11 +233,13 @@ def shrink(buffers, rows, row):
     keep = buffers.sizes[row, 1]
     if len(buffers.dominators) == 0 and keep < buffers.sizes[row, 0]:
         start = buffers.starts[row]
-        buffers.counts[row] = drop_dominated(buffers.scores, buffers.arrivals, start, buffers.counts[row], rows.ks[row])
+        buffers.counts[row] = drop_dominated(
+            buffers.rounded, buffers.arrivals, start, buffers.counts[row], rows.ks[row]
+        )
         if buffers.counts[row] <= (keep + buffers.sizes[row, 0]) // 2:
             return False
     buffers.counts[row] = keep
-    rows.numbers[row, THETA] = buffers.scores[buffers.starts[row] + keep - 1]
+    rows.numbers[row, THETA] = exact_score(inputs, row, buffers.arrivals[buffers.starts[row] + keep - 1])
     return True
 
 
@@ -222,7 +249,7 @@ def _drop_counted(buffers, row, k):
     start, n = buffers.starts[row], 0
     for i in range(start, start + buffers.counts[row]):
         if buffers.dominators[i] < k:
-            buffers.scores[start + n] = buffers.scores[i]
+            buffers.rounded[start + n] = buffers.rounded[i]
             buffers.arrivals[start + n] = buffers.arrivals[i]
             buffers.dominators[start + n] = buffers.dominators[i]
             n += 1
@@ -266,7 +293,7 @@ def drop_expired(buffers, row, first):
     start, n = buffers.starts[row], 0
     for i in range(start, start + buffers.counts[row]):
         if buffers.arrivals[i] >= first:
-            buffers.scores[start + n] = buffers.scores[i]
+            buffers.rounded[start + n] = buffers.rounded[i]
             buffers.arrivals[start + n] = buffers.arrivals[i]
             if len(buffers.dominators):
                 buffers.dominators[start + n] = buffers.dominators[i]
@@ -280,7 +307,7 @@ def refilled(buffers, head, row, scores, arrivals, n):
     _fit(buffers, head, row, n)
     start = buffers.starts[row]
     for k in range(n):
-        buffers.scores[start + k] = scores[k]
+        buffers.rounded[start + k] = scores[k]
         buffers.arrivals[start + k] = arrivals[k]
     buffers.counts[row] = n
     if len(buffers.dominators):

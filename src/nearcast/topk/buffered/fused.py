@@ -12,9 +12,10 @@ import numpy as np
 from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.topk.buffered.buffered_method import ARRIVED, EXPIRED, INSERTS, TOUCHED
 from nearcast.topk.buffered.buffers import BufferArrays, insert_entry, room_needed, shrink
+from nearcast.topk.buffered.exact import ScoreInputs, exact_score
 from nearcast.topk.buffered.steps import Log, Touched, count_holders, expire, finish, rows_to_refill, write_change
 from nearcast.topk.buffered.wheel import UNLINKED, WheelArrays, link
-from nearcast.topk.dissemination.norm_lists.filing import refile_row
+from nearcast.topk.dissemination.norm_lists.filing import refile_row, slack_of
 from nearcast.topk.dissemination.norm_lists.lists import Lists, Slots
 from nearcast.topk.dissemination.norm_lists.scan import (
     SCORED,
@@ -50,6 +51,7 @@ class Core(NamedTuple):
 
     ring: Ring
     rows: RowArrays
+    inputs: ScoreInputs  # of both and the metric
     buffers: BufferArrays
     buffer_head: np.ndarray
     wheel: WheelArrays
@@ -142,9 +144,9 @@ def _has_room(core, clock, first, n, needs):
     needs[ROOM_BUFFERS] = room_needed(core.buffers, core.scratch.candidates[:n], 1)
     needs[ROOM_LOG] = 2 * n
     needs[ROOM_TOUCHED], needs[ROOM_ENTRIES] = n_touched, n_entries
-    has_entries = core.buffer_head[0] + needs[ROOM_BUFFERS] <= len(core.buffers.scores)
+    has_entries = core.buffer_head[0] + needs[ROOM_BUFFERS] <= len(core.buffers.rounded)
     has_log = clock[USED] + 2 * n <= len(core.log.rows)
-    return has_entries and has_log and n_touched < len(core.touched.starts) and n_entries <= len(core.touched.scores)
+    return has_entries and has_log and n_touched < len(core.touched.starts) and n_entries <= len(core.touched.arrivals)
 
 
 @lean_kernel
@@ -162,19 +164,19 @@ def arrive_step(core, clock, n):
     for i in range(n):
         row, score = core.scratch.candidates[i], core.scores[i]
         before, k = buffers.counts[row], rows.ks[row]
-        at = insert_entry(buffers, core.buffer_head, row, score, arrival)
+        at = insert_entry(buffers, core.buffer_head, core.inputs, row, score, arrival)
         if core.touched.is_touched[row] == 0:
             if at < k and before >= k:
-                last = buffers.starts[row] + k
-                write_change(core.log, used, row, buffers.arrivals[last], -1, buffers.scores[last])
+                last = buffers.arrivals[buffers.starts[row] + k]
+                write_change(core.log, used, row, last, -1, exact_score(core.inputs, row, last))
                 used += 1
             if at < k:
                 write_change(core.log, used, row, arrival, 1, score)
                 used += 1
             if before == 0 and core.wheel.previous[row] == UNLINKED:
                 link(core.wheel, row, arrival)
-        if shrink(buffers, rows, row):
-            refile_row(core.lists, core.slots, rows, row, core.weights, core.embedding.slack, core.row_terms)
+        if shrink(buffers, core.inputs, row):
+            refile_row(core.lists, core.slots, rows, row, core.weights, slack_of(core.embedding), core.row_terms)
     clock[USED] = used
     core.counts[ARRIVED] += 1
     core.counts[INSERTS] += n
@@ -192,5 +194,5 @@ def finish_step(core, clock):
         most += min(core.rows.ks[row], core.buffers.counts[row])
     if clock[USED] + most > len(core.log.rows):
         return False
-    clock[USED] = finish(core.wheel, core.buffers, core.rows, core.touched, n, core.log, clock[USED])
+    clock[USED] = finish(core.wheel, core.buffers, core.inputs, core.touched, n, core.log, clock[USED])
     return True

@@ -13,6 +13,7 @@ import numpy as np
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.buffered.buffers import drop_expired, insert_entry, shrink
+from nearcast.topk.buffered.exact import exact_score
 from nearcast.topk.buffered.wheel import UNLINKED, link, link_oldest
 from nearcast.topk.score import THETA
 
@@ -23,7 +24,6 @@ class Touched(NamedTuple):
     is_touched: np.ndarray  # uint8[rows]
     rows: np.ndarray  # int32[...]
     starts: np.ndarray  # int64[...]  one more than rows
-    scores: np.ndarray  # float64[...]
     arrivals: np.ndarray  # int32[...]
     rows_to_refill: np.ndarray  # int32[...]  scratch, as long as `rows`
 
@@ -38,7 +38,7 @@ class Log(NamedTuple):
 
 
 def empty_touched() -> Touched:
-    types = (np.uint8, np.int32, np.int64, np.float64, np.int32, np.int32)
+    types = (np.uint8, np.int32, np.int64, np.int32, np.int32)
     return Touched(*(np.zeros(0, dtype) for dtype in types))
 
 
@@ -56,7 +56,6 @@ def with_touched_room(touched: Touched, n_rows: int, n_touched: int, n_entries: 
         grown(touched.is_touched, n_rows, fill=0),
         grown(touched.rows, n_touched),
         grown(touched.starts, n_touched + 1),
-        grown(touched.scores, n_entries),
         grown(touched.arrivals, n_entries),
         grown(touched.rows_to_refill, n_touched),
     )
@@ -92,7 +91,6 @@ def expire(wheel, buffers, rows, first, new_first, touched):
             touched.is_touched[row] = 1
             end, start = touched.starts[n], buffers.starts[row]
             for k in range(min(rows.ks[row], buffers.counts[row])):
-                touched.scores[end] = buffers.scores[start + k]
                 touched.arrivals[end] = buffers.arrivals[start + k]
                 end += 1
             n += 1
@@ -111,7 +109,7 @@ def write_change(log, n, row, arrival, sign, score):
 
 
 @lean_kernel
-def arrive(buffers, head, rows, concerned, arrival, touched, log):
+def arrive(buffers, head, inputs, concerned, arrival, touched, log):
     """Put a message into the buffers of the rows that it concerns. `log` has room from its start.
 
     Returns how many changes were written. Rows whose theta rose are left in concerned.rows, the others become -1.
@@ -119,16 +117,16 @@ def arrive(buffers, head, rows, concerned, arrival, touched, log):
     n = 0
     for i in range(len(concerned.rows)):
         row, score = concerned.rows[i], concerned.scores[i]
-        before, k = buffers.counts[row], rows.ks[row]
-        at = insert_entry(buffers, head, row, score, arrival)
+        before, k = buffers.counts[row], inputs.rows.ks[row]
+        at = insert_entry(buffers, head, inputs, row, score, arrival)
         if at < k and touched.is_touched[row] == 0:
             if before >= k:
-                last = buffers.starts[row] + k
-                write_change(log, n, row, buffers.arrivals[last], -1, buffers.scores[last])
+                last = buffers.arrivals[buffers.starts[row] + k]
+                write_change(log, n, row, last, -1, exact_score(inputs, row, last))
                 n += 1
             write_change(log, n, row, arrival, 1, score)
             n += 1
-        if not shrink(buffers, rows, row):
+        if not shrink(buffers, inputs, row):
             concerned.rows[i] = -1
     return n
 
@@ -154,19 +152,20 @@ def rows_to_refill(buffers, rows, touched, n, out_rows):
 
 
 @lean_kernel
-def finish(wheel, buffers, rows, touched, n, log, used):
+def finish(wheel, buffers, inputs, touched, n, log, used):
     """Write the changes of touched rows behind the first `used`, and link the rows again; return the new end."""
     for i in range(n):
         row = touched.rows[i]
         touched.is_touched[row] = 0
-        start, stop = buffers.starts[row], buffers.starts[row] + min(rows.ks[row], buffers.counts[row])
+        start, stop = buffers.starts[row], buffers.starts[row] + min(inputs.rows.ks[row], buffers.counts[row])
         for k in range(touched.starts[i], touched.starts[i + 1]):
             if not _has(buffers.arrivals, start, stop, touched.arrivals[k]):
-                write_change(log, used, row, touched.arrivals[k], -1, touched.scores[k])
+                score = exact_score(inputs, row, touched.arrivals[k])
+                write_change(log, used, row, touched.arrivals[k], -1, score)
                 used += 1
         for k in range(start, stop):
             if not _has(touched.arrivals, touched.starts[i], touched.starts[i + 1], buffers.arrivals[k]):
-                write_change(log, used, row, buffers.arrivals[k], 1, buffers.scores[k])
+                write_change(log, used, row, buffers.arrivals[k], 1, exact_score(inputs, row, buffers.arrivals[k]))
                 used += 1
         link_oldest(wheel, buffers, row)
     return used

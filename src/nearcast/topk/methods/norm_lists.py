@@ -5,7 +5,7 @@ Idea       A subscription is filed under each of its terms, by how many terms fo
            ordered by the least message norm that can reach the subscription's buffer, so a search stops early; what it
            scans, it tests by five products on flat arrays. Buffers keep runners-up, raise their limit when full, and
            are refilled by a best-first search.
-Layout     Slots of 34 bytes by list and bucket; buffers of 12 bytes an entry; postings of 24 bytes by term in k-d
+Layout     Slots of 20 bytes by list and bucket; buffers of 8 bytes an entry; postings of 24 bytes by term in k-d
            order.
 Cost       An arrival scans the slots of its terms up to its norm; an expiry looks at the rows whose oldest message it
            is.
@@ -79,6 +79,7 @@ class NormListsTop(BufferedTop):
         return fused.Core(
             ring=self.window.ring,
             rows=self.rows.arrays,
+            inputs=self._inputs(),
             buffers=self.buffers.arrays,
             buffer_head=self.buffers.head,
             wheel=self.wheel.arrays,

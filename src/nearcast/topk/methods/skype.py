@@ -4,7 +4,7 @@ Paper      Skype, sections 5 (dissemination) and 6 (re-evaluation).
 Idea       A quadtree over subscriptions has inverted files in its leaves, in groups by alpha and sorted by theta.
            Bounds on place and words exclude cells, groups, the ends of groups, and single subscriptions. Buffers keep
            as many messages as a cost model says.
-Layout     Cells; posting lists by (leaf, term) in a hash table; postings of 43 bytes by group; buffers of 16 bytes an
+Layout     Cells; posting lists by (leaf, term) in a hash table; postings of 43 bytes by group; buffers of 12 bytes an
            entry.
 Cost       An arrival visits the cells that it can reach, and looks up each of its terms in every leaf among them.
 Deviates   The words of the terms seen so far are summed exactly, since skipped groups would leave some out and the

@@ -16,9 +16,20 @@ from nearcast.topk.dissemination.norm_lists.filing import (
     count_slots,
     file_rows,
     refile_rows,
+    slack_of,
     unfile_rows,
 )
-from nearcast.topk.dissemination.norm_lists.lists import CLASSES, END, N_LISTS, NEVER, NONE, USED, Lists, Slots
+from nearcast.topk.dissemination.norm_lists.lists import (
+    CLASSES,
+    END,
+    N_LISTS,
+    N_TABLES,
+    NEVER,
+    NONE,
+    USED,
+    Lists,
+    Slots,
+)
 from nearcast.topk.dissemination.norm_lists.scan import (
     N_PROBE,
     SCANNED,
@@ -36,7 +47,14 @@ from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric, clear_values, set_values
 from nearcast.topk.window import Window
 
-_SLOT_TYPES: tuple[Any, ...] = (*[np.float32] * 7, np.int32, np.uint16)
+_SLOT_TYPES: tuple[Any, ...] = (
+    *(np.uint16, np.uint16, np.int16, np.uint16),
+    *(np.int16, np.int16, np.int16),
+    *(np.int32, np.uint16),
+)
+
+
+_LIST_COLUMNS = ("starts", "rooms", "counts", "tables")
 
 
 class NormLists(Dissemination):
@@ -63,7 +81,6 @@ class NormLists(Dissemination):
             starts=np.empty(0, np.int64),
             rooms=np.empty(0, np.int32),
             counts=np.empty(0, np.int32),
-            weights=np.empty(0, np.float32),
             tables=np.empty(0, np.int32),
             ends=np.empty((0, NEVER + 1), np.int32),
             own=np.empty(0, np.int32),
@@ -106,20 +123,32 @@ class NormLists(Dissemination):
             self._head[:] = 0
             self._grow_lists(2 * n_lists + int(self.rows.arrays.n_terms[rows].max()) + 1024)
         allot(self.lists, self._head)
-        self._grow_lists(len(self.lists.starts))
+        self._trim_lists()
         clear_tables(self.lists, self._head)
         self._grow_slots(int(self._head[END]) + 2)
         self._file(rows)
 
     def _grow_lists(self, n: int) -> None:
         lists = self.lists
-        names = ("starts", "rooms", "counts", "weights", "tables")
-        more = {name: grown(getattr(lists, name), n, fill=0) for name in names}
-        n_tables = int(self._head[1]) + max(64, n // 64)
+        more = {name: grown(getattr(lists, name), n, fill=0) for name in _LIST_COLUMNS}
+        n_tables = int(self._head[N_TABLES]) + max(64, n // 64)
         self.lists = lists._replace(**more, ends=grown(lists.ends, n_tables, fill=0))
 
+    def _trim_lists(self) -> None:
+        """Give back what `_build` reserved for lists that there are not, but for a few."""
+        n_lists, lists = int(self._head[N_LISTS]), self.lists
+        n = min(n_lists + n_lists // 16 + 64, len(lists.starts))
+        fitted = {name: getattr(lists, name)[:n].copy() for name in _LIST_COLUMNS}
+        n_tables = int(self._head[N_TABLES]) + 64
+        self.lists = lists._replace(**fitted, ends=np.zeros((n_tables, NEVER + 1), np.int32))
+
     def _grow_slots(self, n: int) -> None:
-        self.slots = Slots(*(grown(column, n) for column in self.slots))
+        """Make the slots so many. Half as many again, as elsewhere, would be a fifth of all memory."""
+        old = self.slots
+        if n > len(old.rows):
+            self.slots = Slots(*(np.empty(n, column.dtype) for column in old))
+            for new, column in zip(self.slots, old, strict=True):
+                new[: len(column)] = column
 
     def _file(self, numbers: np.ndarray) -> None:
         done, arrays, scales = 0, self.rows.arrays, Scales(self._weights, self.embedding)
@@ -128,8 +157,8 @@ class NormLists(Dissemination):
             if done == len(numbers):
                 return
             extra = int(arrays.n_terms[numbers[done]])
-            self._grow_lists(int(self._head[N_LISTS]) * 3 // 2 + extra + 64)
-            self._grow_slots(len(self.slots.rows) * 3 // 2 + 2 * int(self._longest()) + 8 * extra)
+            self._grow_lists(int(self._head[N_LISTS]) * 9 // 8 + extra + 64)
+            self._grow_slots(len(self.slots.rows) * 9 // 8 + 2 * int(self._longest()) + 8 * extra)
 
     def _longest(self) -> int:
         return int(self.lists.counts[: self._head[N_LISTS]].max(initial=0))
@@ -138,7 +167,7 @@ class NormLists(Dissemination):
         unfile_rows(self.lists, self.slots, self.rows.arrays, numbers, self._weights)
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
-        arrays, slack = self.rows.arrays, self.embedding.slack
+        arrays, slack = self.rows.arrays, slack_of(self.embedding)
         refile_rows(self.lists, self.slots, arrays, numbers, self._weights, slack, self.row_terms)
 
     def terms_moved(self, kept: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,16 +12,19 @@ from nearcast.topk.dissemination.norm_lists.lists import (
     BUCKETED,
     CLASSES,
     END,
+    HALF,
     N_LISTS,
     N_TABLES,
     NEVER,
     NONE,
+    ONE,
     USED,
     bucket_of,
     close_gap,
     copy_columns,
     open_gap,
     room_for,
+    rounded_least,
     widen,
 )
 from nearcast.topk.embedding import Embedding, embed
@@ -32,6 +36,15 @@ class Scales(NamedTuple):
 
     weights: np.ndarray  # float64[n_terms]
     embedding: Embedding
+
+
+@lean_kernel
+def slack_of(embedding):
+    """What rounding can add to a score: that of the embedding, and half a unit in each of three coordinates.
+
+    Half a unit in three dimensions is 2.7e-5 of the reach; the bend makes it longer by less than a half.
+    """
+    return embedding.slack + 4e-5 * embedding.reach
 
 
 @lean_kernel
@@ -61,7 +74,7 @@ def has_space(lists, slots, head, terms):
 
 
 @kernel
-def list_for(lists, head, term, class_, weights):
+def list_for(lists, head, term, class_):
     """The list of a term and class, made if there is none."""
     number = lists.directory[term * CLASSES + class_]
     if number != NONE:
@@ -72,23 +85,23 @@ def list_for(lists, head, term, class_, weights):
     lists.rooms[number] = 0
     lists.counts[number] = 0
     lists.tables[number] = NONE
-    lists.weights[number] = weights[term]
     return number
 
 
 @kernel
-def set_slot(slots, at, numbers, row, later, embedding):
-    """Write a slot of a row; `later` is the norm of its later terms."""
+def set_slot(slots, at, numbers, row, weight, later, embedding):
+    """Write a slot of a row: the weight of its term, and the norm of its later terms."""
     alpha, norm = numbers[row, ALPHA], numbers[row, NORM]
     per_norm = 1.0 / norm if norm > 0.0 else 0.0
     px, py, pz = embed(embedding, numbers[row, X], numbers[row, Y])
-    slots.per_value[at] = min((1.0 - alpha) * per_norm, 1e30)
-    slots.per_norm[at] = (1.0 - alpha) * min(1.0, later * per_norm)
-    slots.least[at] = numbers[row, THETA] - alpha - embedding.slack
-    slots.place[at] = alpha * alpha
-    slots.xs[at] = px
-    slots.ys[at] = py
-    slots.zs[at] = pz
+    slots.own[at] = math.ceil((1.0 - alpha) * min(1.0, weight * per_norm) * ONE)
+    slots.later[at] = math.ceil((1.0 - alpha) * min(1.0, later * per_norm) * ONE)
+    slots.least[at] = rounded_least(numbers[row, THETA], alpha, slack_of(embedding))
+    slots.place[at] = math.floor(alpha * alpha * ONE)
+    scale = HALF / embedding.reach
+    slots.xs[at] = round(px * scale)
+    slots.ys[at] = round(py * scale)
+    slots.zs[at] = round(pz * scale)
     slots.rows[at] = row
 
 
@@ -99,16 +112,17 @@ def file_row(lists, slots, head, rows, row, terms, scales):
     n, square = len(terms), 0.0
     spare = len(slots.rows) - 1  # a slot behind all lists, written before its bucket is known
     for rank in range(n - 1, -1, -1):
-        number = list_for(lists, head, terms[rank], min(n - 1 - rank, CLASSES - 1), weights)
+        number = list_for(lists, head, terms[rank], min(n - 1 - rank, CLASSES - 1))
         if lists.counts[number] == lists.rooms[number]:
             widen(lists, slots, rows.offsets, head, number)
-        set_slot(slots, spare, rows.numbers, row, np.sqrt(square), scales.embedding)
-        bucket = bucket_of(slots, spare, lists.weights[number])
+        weight = weights[terms[rank]]
+        set_slot(slots, spare, rows.numbers, row, weight, np.sqrt(square), scales.embedding)
+        bucket = bucket_of(slots, spare)
         at = open_gap(lists, slots, rows.offsets, number, bucket)
-        set_slot(slots, at, rows.numbers, row, np.sqrt(square), scales.embedding)
+        copy_columns(slots, spare, at)
         slots.ranks[at] = rank
         lists.own[rows.offsets[row] + rank] = at
-        square += weights[terms[rank]] ** 2
+        square += weight**2
 
 
 @kernel
@@ -149,7 +163,7 @@ def refile_row(lists, slots, rows, row, weights, slack, terms):
     """
     n = rows.n_terms[row]
     ranked_terms(rows, row, weights, terms)
-    least = rows.numbers[row, THETA] - rows.numbers[row, ALPHA] - slack
+    least = rounded_least(rows.numbers[row, THETA], rows.numbers[row, ALPHA], slack)
     for rank in range(n):
         number = lists.directory[terms[rank] * CLASSES + min(n - 1 - rank, CLASSES - 1)]
         slot = lists.own[rows.offsets[row] + rank]
@@ -168,7 +182,7 @@ def refile_rows(lists, slots, rows, numbers, weights, slack, terms):
 @lean_kernel
 def _move_between_buckets(lists, slots, offsets, number, slot):
     ends, place = lists.ends[lists.tables[number]], slot - lists.starts[number]
-    wanted, bucket = bucket_of(slots, slot, lists.weights[number]), 0
+    wanted, bucket = bucket_of(slots, slot), 0
     while ends[bucket] <= place:
         bucket += 1
     start = lists.starts[number]
@@ -211,18 +225,18 @@ def count_slots(lists, rows, numbers, weights, head):
         if head[N_LISTS] + n > len(lists.starts):
             return False
         for rank in range(n):
-            number = list_for(lists, head, terms[rank], min(n - 1 - rank, CLASSES - 1), weights)
+            number = list_for(lists, head, terms[rank], min(n - 1 - rank, CLASSES - 1))
             lists.counts[number] += 1
     return True
 
 
 @kernel
 def allot(lists, head):
-    """Give each list a room for the slots counted, an eighth more, and a table if it is long; then empty it."""
+    """Give each list a room for the slots counted, a sixteenth more, and a table if it is long; then empty it."""
     head[END] = head[N_TABLES] = head[USED] = 0
     for number in range(head[N_LISTS]):
         count = lists.counts[number]
-        room = count + count // 8 + 1
+        room = count + count // 16
         lists.starts[number] = head[END]
         lists.rooms[number] = room
         lists.counts[number] = 0

@@ -7,15 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import lean_kernel
-from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, NONE
+from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, HALF, NONE, ONE
 from nearcast.topk.embedding import embed
 
 STRIDE = 64
 """Slots that are tested at a time, so that their tests are vector instructions."""
 
-N_PROBE = 6
-VALUE, REST, PX, PY, PZ, BEND = range(N_PROBE)
-"""Positions in a probe: the value of the term, the norm of what later terms can meet, the point, and the bend."""
+N_PROBE = 7
+WEIGHT, REST, PX, PY, PZ, BEND, STEP = range(N_PROBE)
+"""Positions in a probe: the weight of the term and the norm of what later terms can meet, both divided by ONE; the
+point, the bend, and the unit of the coordinates of slots.
+"""
 
 SCANNED, SCORED = range(2)
 
@@ -32,7 +34,7 @@ class MessageTerms(NamedTuple):
 class Scratch(NamedTuple):
     """Working memory of a search."""
 
-    probe: np.ndarray  # float32[6]
+    probe: np.ndarray  # float32[N_PROBE]
     is_hit: np.ndarray  # uint8[STRIDE]
     seen: np.ndarray  # int32[rows]  the last message for which a row was a candidate
     candidates: np.ndarray  # int32[rows]
@@ -86,7 +88,7 @@ def search_lists(lists, slots, message, n, arrival, scratch):
     found = 0
     for i in range(n):
         base = message.terms[i] * CLASSES
-        scratch.probe[VALUE] = message.values[i]
+        scratch.probe[WEIGHT] = message.weights[i] / ONE
         for later in range(CLASSES):
             number = lists.directory[base + later]
             if number == NONE or lists.counts[number] == 0:
@@ -96,7 +98,7 @@ def search_lists(lists, slots, message, n, arrival, scratch):
             if lists.tables[number] != NONE:
                 norm = np.sqrt(message.weights[i] ** 2 + rest * rest)
                 stop = lists.ends[lists.tables[number], min(BUCKETS - 1, int(norm * BUCKETS + 0.001))]
-            scratch.probe[REST] = rest
+            scratch.probe[REST] = rest / ONE
             scratch.counters[SCANNED] += stop
             found = _scan(slots, lists.starts[number], lists.starts[number] + stop, scratch, arrival, found)
     return found
@@ -126,18 +128,19 @@ def _scan(slots, first, stop, scratch, arrival, found):
 @lean_kernel
 def _test(slots, base, n, probe, out_is_hit):
     """Set out_is_hit of n slots from `base` on. All in float32: `least` includes the slack for it."""
-    per_value, per_norm = slots.per_value[base : base + n], slots.per_norm[base : base + n]
+    own, later = slots.own[base : base + n], slots.later[base : base + n]
     least, place = slots.least[base : base + n], slots.place[base : base + n]
     xs, ys, zs = slots.xs[base : base + n], slots.ys[base : base + n], slots.zs[base : base + n]
-    value, rest, bend = probe[VALUE], probe[REST], probe[BEND]
+    weight, rest, bend, step = probe[WEIGHT], probe[REST], probe[BEND], probe[STEP]
     px, py, pz = probe[PX], probe[PY], probe[PZ]
     one, zero = np.float32(1.0), np.float32(0.0)
+    per_one, per_half = np.float32(1.0 / ONE), np.float32(1.0 / HALF)
     for k in range(n):
-        left = per_value[k] * value + per_norm[k] * rest - least[k]
-        dx, dy, dz = xs[k] - px, ys[k] - py, zs[k] - pz
+        left = np.float32(own[k]) * weight + np.float32(later[k]) * rest - np.float32(least[k]) * per_half
+        dx, dy, dz = np.float32(xs[k]) * step - px, np.float32(ys[k]) * step - py, np.float32(zs[k]) * step - pz
         square = dx * dx + dy * dy + dz * dz
         square = min(square * (one + bend * square), one)
-        out_is_hit[k] = (left >= zero) & (left * left >= place[k] * square)
+        out_is_hit[k] = (left >= zero) & (left * left >= np.float32(place[k]) * per_one * square)
 
 
 @lean_kernel
@@ -148,3 +151,4 @@ def set_probe(embedding, x, y, out_probe):
     out_probe[PY] = py
     out_probe[PZ] = pz
     out_probe[BEND] = embedding.bend
+    out_probe[STEP] = embedding.reach / HALF

@@ -1,0 +1,1 @@
+"""Measures methods of kind `top`: arrivals over the same thetas, and whole streams, side by side."""

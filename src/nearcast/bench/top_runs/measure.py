@@ -1,0 +1,137 @@
+"""Measures methods of kind `top` on one workload: arrivals alone, and whole streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nearcast.arrays.jit.mode import compile_now
+from nearcast.bench.top_runs.workload import TopSizes, TopWorkload
+from nearcast.errors import InvalidInput, NearcastError
+from nearcast.matching.variant import Variant, variant_of
+from nearcast.model import Changes
+from nearcast.topk.buffered.buffered_method import BufferedTop
+from nearcast.topk.incoming import IncomingMessages
+from nearcast.topk.method import find_method
+from nearcast.topk.topk import TopK
+
+Step = Callable[[str], None]
+WARM_UP = 20
+"""Messages before the clock starts: they load kernels and touch memory."""
+
+
+class Disagreement(NearcastError):
+    """Two methods gave different changes."""
+
+
+class TopBenchmark:
+    """Runs methods one after another, each over a window that is full at the start."""
+
+    def __init__(self, workload: TopWorkload, sizes: TopSizes, seconds: float, step: Step) -> None:
+        self.workload, self.sizes, self.seconds, self.step = workload, sizes, seconds, step
+
+    def run(self, methods: Sequence[str]) -> dict[str, Any]:
+        """{arrivals: figures by method, streams: figures by method}. Ends with the first difference in changes."""
+        compile_now()
+        variants = [variant_of(method) for method in methods]
+        arrivals: dict[str, Any] = {}
+        streams: dict[str, Any] = {}
+        logs: dict[str, list[Changes]] = {}
+        for place, variant in enumerate(variants):
+            top = self._filled(variant)
+            coming = top.read_messages(self.workload.messages.slice(self.sizes.window))
+            if place == 0:
+                for other in variants:
+                    arrivals[other.label] = self._arrivals(top, other, coming)
+            streams[variant.label], logs[variant.label] = self._stream(top, variant, coming)
+        _compare(logs)
+        return {"sizes": self.sizes._asdict(), "arrivals": arrivals, "streams": streams}
+
+    def _filled(self, variant: Variant) -> TopK:
+        self.step(f"{variant.label}: window and subscriptions")
+        work = self.workload
+        top = TopK(None, self.sizes.window, variant.name, work.weights, work.space, **variant.options)
+        if not isinstance(top.method, BufferedTop):
+            raise InvalidInput(f"method '{variant.name}' has no buffers; measure one of those with an index of rows")
+        top.publish(work.messages.slice(0, self.sizes.window))
+        top.subscribe(work.subscriptions)
+        return top
+
+    def _arrivals(self, top: TopK, variant: Variant, coming: IncomingMessages) -> dict[str, Any]:
+        """Time to find the rows that messages concern, over the thetas of `top`. Nothing arrives."""
+        self.step(f"{variant.label}: arrivals")
+        made = find_method(variant.name)(top.rows, top.window, top.metric, top.space, **variant.options)
+        assert isinstance(made, BufferedTop)
+        index, window, weights = made.dissemination, top.window, top.method.weights
+        index.add(top.rows.live_rows(), weights)
+        window.load(coming)
+        try:
+            numbers = range(window.stop, window.loaded)
+            for arrival in numbers[:WARM_UP]:
+                index.find(window, arrival, weights)
+            before, taken, concerned = index.stats, list[float](), 0
+            for arrival in numbers[WARM_UP:]:
+                start = time.process_time()
+                concerned += len(index.find(window, arrival, weights).rows)
+                taken.append(time.process_time() - start)
+                if sum(taken) > self.seconds:
+                    break
+        finally:
+            window.loaded = window.stop
+        n = len(taken)
+        work = {name: (count - before[name]) / n for name, count in index.stats.items()}
+        bytes_a_row = index.nbytes / len(top.rows)
+        return {"messages": n, **_times(taken), "concerned": concerned / n, "bytes": bytes_a_row, "work": work}
+
+    def _stream(self, top: TopK, variant: Variant, coming: IncomingMessages) -> tuple[dict[str, Any], list[Changes]]:
+        """Publish messages one by one until the time is over."""
+        self.step(f"{variant.label}: stream")
+        log = [top.publish_read(coming.part(at, at + 1)) for at in range(WARM_UP)]
+        before, taken = top.stats, list[float]()
+        for at in range(WARM_UP, coming.size):
+            start = time.process_time()
+            log.append(top.publish_read(coming.part(at, at + 1)))
+            taken.append(time.process_time() - start)
+            if sum(taken) > self.seconds:
+                break
+        stats = {name: count - before[name] for name, count in top.stats.items()}
+        method, n = top.method, len(taken)
+        assert isinstance(method, BufferedTop)
+        figures = {
+            "messages": n,
+            **_times(taken),
+            "refills_per_1000_expiries": 1000 * stats["refills"] / max(1, stats["expired"]),
+            "inserts": stats["inserts"] / n,
+            "touched": stats["touched"] / n,
+            "mean_buffer": method.mean_buffer,
+            "bytes_a_subscription": _bytes_a_subscription(top, method),
+            "bytes_a_message": (method.messages.nbytes + top.window.nbytes) / max(1, len(top.window)),
+        }
+        return figures, log
+
+
+def _times(taken: list[float]) -> dict[str, float]:
+    micro = 1e6 * np.array(taken)
+    return {
+        "mean_us": float(micro.mean()),
+        "p50_us": float(np.median(micro)),
+        "p99_us": float(np.quantile(micro, 0.99)),
+    }
+
+
+def _bytes_a_subscription(top: TopK, method: BufferedTop) -> dict[str, float]:
+    """Bytes by part. The lists of expiries have a head for each message of the window; it is counted here."""
+    parts = {"row": top.rows.nbytes, "index": method.dissemination.nbytes, "buffers": method.buffers.nbytes}
+    return {name: size / len(top.rows) for name, size in (parts | {"expiries": method.wheel.nbytes}).items()}
+
+
+def _compare(logs: dict[str, list[Changes]]) -> None:
+    """Raise unless all methods gave the same changes for the messages that they have in common."""
+    first, *others = logs
+    for other in others:
+        for at, (ours, theirs) in enumerate(zip(logs[first], logs[other], strict=False)):
+            if not all(np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True)):
+                raise Disagreement(f"'{first}' and '{other}' give different changes for message {at} after the window")
