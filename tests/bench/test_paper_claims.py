@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nearcast.bench.papers.claims import values_text, verdicts
-from nearcast.bench.papers.page import summarise_verdicts
+from nearcast.bench.papers.page import format_point, summarise_verdicts
 from nearcast.bench.papers.paper import Claim, Figure
 from nearcast.bench.papers.result import Point, mean_factor, points_of
 from nearcast.bench.papers.schedule import Part
@@ -155,3 +155,61 @@ def test_a_trend_needs_enough_points():
 
 def test_the_mean_of_factors_is_geometric():
     assert mean_factor([2, 0.5]) == pytest.approx(1) and mean_factor([]) is None
+
+
+# -- the spread of rounds
+
+
+def rounded(method, by_round, x=1, panel=""):
+    return Point(panel, x, method, sum(by_round) / len(by_round), 10, tuple(by_round))
+
+
+def test_an_order_holds_only_if_every_round_shows_it():
+    claim = Claim("a, b", order=("a", "b"))
+    (held,) = verdicts(FIGURE, claim, [rounded("a", [1, 2, 3]), rounded("b", [2, 3, 4])])
+    assert held.holds == "yes", "rounds are compared one by one: other messages cost more for both"
+    assert held.seen == "`a` → `b` 1.5× (1.33–2)"
+    (level,) = verdicts(FIGURE, claim, [rounded("a", [1, 1, 1]), rounded("b", [3, 3, 0.9])])
+    assert level.factor > 2 and level.holds == "level"
+    (failed,) = verdicts(FIGURE, claim, [rounded("a", [3, 4]), rounded("b", [1, 2])])
+    assert failed.holds == "no, by 2.33×"
+    (between,) = verdicts(FIGURE, claim, [rounded("a", [3, 1]), rounded("b", [1, 1.1])])
+    assert between.factor < 1 and between.holds == "level"
+
+
+def test_a_factor_that_the_paper_claims_must_be_reached_in_every_round():
+    points = [rounded("a", [1, 1]), rounded("b", [3.5, 4.5])]
+    assert verdicts(FIGURE, Claim("a, b", order=("a", "b"), at_least=3.0), points)[0].holds == "yes"
+    assert verdicts(FIGURE, Claim("a, b", order=("a", "b"), at_least=4.2), points)[0].holds == "level"
+    assert verdicts(FIGURE, Claim("a, b", order=("a", "b"), at_least=8.0), points)[0].holds == "no, by 2×"
+
+
+def test_trends_hold_only_beyond_the_spread_of_both_ends():
+    rises = Claim("up", trend="rises", method="a")
+    apart = [rounded("a", [1, 1.2], 1), rounded("a", [1.5, 2], 2)]
+    assert verdicts(FIGURE, rises, apart)[0].holds == "yes"
+    overlapping = [rounded("a", [1, 1.6], 1), rounded("a", [1.5, 2], 2)]
+    assert verdicts(FIGURE, rises, overlapping)[0].holds == "level"
+    assert verdicts(FIGURE, Claim("down", trend="falls", method="a"), apart)[0].holds == "no, by 1.59×"
+    slow = Claim("slowly", trend="sublinear", method="a")
+    assert verdicts(FIGURE, slow, apart)[0].holds == "level", "1 could have become 2"
+    wide = [rounded("a", [1, 1.2], 1), rounded("a", [1.5, 2], 8)]
+    assert verdicts(FIGURE, slow, wide)[0].holds == "yes"
+    dip = Claim("down and up", trend="dip", method="a")
+    line = [rounded("a", [3, 4], 1), rounded("a", [1, 2], 2), rounded("a", [3, 3], 3)]
+    assert verdicts(FIGURE, dip, line)[0].holds == "yes"
+    line[2] = rounded("a", [1.9, 3], 3)
+    assert verdicts(FIGURE, dip, line)[0].holds == "level"
+
+
+def test_a_claim_may_be_about_each_place_or_about_the_last():
+    points = [rounded("a", [1, 1], 1), rounded("b", [2, 2], 1), rounded("a", [2, 2], 2), rounded("b", [1, 1], 2)]
+    found = verdicts(FIGURE, Claim("a, b", order=("a", "b"), each=True), points)
+    assert [(verdict.panel, verdict.holds) for verdict in found] == [("1", "yes"), ("2", "no, by 2×")]
+    (last,) = verdicts(FIGURE, Claim("a, b", order=("a", "b"), at="last"), points)
+    assert last.holds == "no, by 2×"
+
+
+def test_a_point_shows_its_least_and_greatest_round():
+    assert format_point(rounded("a", [10, 30])) == "20.0 (10.0–30.0)"
+    assert format_point(rounded("a", [10, 10])) == "10.0" and format_point(Point("", 1, "a", 3.0)) == "3.00"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import Claim, Figure
-from nearcast.bench.papers.result import Point, mean_factor, times_as_much
+from nearcast.bench.papers.result import Point, factors_by_round, mean_factor, times_as_much
 from nearcast.bench.reports.tables import format_number, format_value
 from nearcast.matching.variant import variant_of
 
@@ -15,25 +16,51 @@ LEVEL = 1.05
 """A difference up to this factor, in either direction, counts as none."""
 
 
+class Spread(NamedTuple):
+    """A factor, with the smallest and the largest that single rounds give."""
+
+    factor: float
+    low: float
+    high: float
+
+    def over(self, wanted: float) -> Spread:
+        """The factor as a multiple of a wanted factor."""
+        return Spread(*(each / wanted for each in self))
+
+    def __str__(self) -> str:
+        between = f" ({_digits(self.low)}–{_digits(self.high)})" if self.low < self.high else ""
+        return f"{_times(self.factor)}{between}"
+
+
 class Verdict(NamedTuple):
-    """The verdict on a claim for one panel. The claim holds if `factor` is above 1 and fails if it is below 1."""
+    """The verdict on a claim for one panel. The claim holds if `factor` is above 1 and fails if it is below 1.
+
+    A difference counts only if it is larger than `LEVEL` and if every round shows it: all factors between `low` and
+    `high` are on the same side of 1.
+    """
 
     panel: str
     seen: str
     factor: float
+    low: float | None = None  # the factor itself if rounds were not kept apart
+    high: float | None = None
 
     @property
     def holds(self) -> str:
-        if self.factor > LEVEL:
+        low, high = (self.factor if each is None else each for each in (self.low, self.high))
+        if self.factor > LEVEL and low > 1:
             return "yes"
-        return "level" if self.factor >= 1 / LEVEL else f"no, by {_times(1 / self.factor)}"
+        return f"no, by {_times(1 / self.factor)}" if self.factor < 1 / LEVEL and high < 1 else "level"
 
 
 def verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
     """One verdict for each panel with measurements; none if the claim cannot be checked."""
     if claim.values and claim.method:
         return _by_place(figure, claim, points)
-    chosen = [point for point in points if claim.at is None or point.label == format_value(claim.at)]
+    if claim.each:
+        return _at_each_place(figure, claim, points)
+    at = points[-1].label if claim.at == "last" and points else format_value(claim.at)
+    chosen = [point for point in points if claim.at is None or point.label == at]
     panels = dict.fromkeys(point.panel for point in chosen)
     found = []
     for panel in panels:
@@ -43,32 +70,48 @@ def verdicts(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verd
     return [verdict for verdict in found if verdict is not None]
 
 
+def _at_each_place(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
+    """The verdicts on a claim at each position on the axis by itself."""
+    found = []
+    for label in dict.fromkeys(point.label for point in points):
+        alone = verdicts(figure, replace(claim, each=False), [point for point in points if point.label == label])
+        found += [verdict._replace(panel=", ".join(filter(None, (verdict.panel, label)))) for verdict in alone]
+    return found
+
+
 def _verdict(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
     if claim.trend:
         return _trend(figure, claim, panel, points)
     if claim.values:
         return _by_method(figure, claim, panel, points)
-    return _order(figure, [variant_of(text).label for text in claim.order], panel, points)
+    return _order(figure, claim, panel, points)
 
 
 # -- orders
 
 
-def _order(figure: Figure, methods: list[str], panel: str, points: list[Point]) -> Verdict | None:
+def _order(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
     """Compares neighbours in the paper's order by their mean factor over the axis."""
+    methods = [variant_of(text).label for text in claim.order]
     measured = [method for method in methods if any(point.method == method for point in points)]
-    factors = [_factor(figure, better, worse, points) for better, worse in pairwise(measured)]
-    known = [factor for factor in factors if factor is not None]
+    spreads = [_spread(figure, better, worse, points) for better, worse in pairwise(measured)]
+    known = [spread for spread in spreads if spread is not None]
     if not known:
         return None
-    steps = [f"→ `{method}` {_times(factor)}" for method, factor in zip(measured[1:], factors, strict=True)]
-    return Verdict(panel, " ".join([f"`{measured[0]}`", *steps]), min(known))
+    steps = [f"→ `{method}` {spread or '?'}" for method, spread in zip(measured[1:], spreads, strict=True)]
+    return Verdict(panel, " ".join([f"`{measured[0]}`", *steps]), *min(known).over(claim.at_least))
 
 
-def _factor(figure: Figure, better: str, worse: str, points: list[Point]) -> float | None:
+def _spread(figure: Figure, better: str, worse: str, points: list[Point]) -> Spread | None:
+    """The mean factor over the axis, of all rounds together and of single rounds."""
     first, second = ({each.label: each for each in points if each.method == method} for method in (better, worse))
-    shared = [times_as_much(first[x], second[x], figure.measure) for x in first if x in second]
-    return mean_factor([factor for factor in shared if factor])
+    pairs = [(first[x], second[x]) for x in first if x in second]
+    factor = mean_factor([found for a, b in pairs if (found := times_as_much(a, b, figure.measure))])
+    if factor is None:
+        return None
+    by_place = [factors for a, b in pairs if (factors := factors_by_round(a, b, figure.measure))]
+    by_round = [mean_factor(each) or factor for each in zip(*by_place, strict=False)]
+    return Spread(factor, min(by_round, default=factor), max(by_round, default=factor))
 
 
 # -- values
@@ -79,17 +122,17 @@ def _by_method(figure: Figure, claim: Claim, panel: str, points: list[Point]) ->
     paper = _paper_values(figure, claim)
     measured = {point.method: point for point in points if point.method in paper}
     ranked = sorted(measured, key=lambda method: paper[method], reverse=figure.measure == "throughput")
-    factors = [
-        times_as_much(measured[better], measured[worse], figure.measure)
+    spreads = [
+        _spread(figure, better, worse, list(measured.values()))
         for better, worse in pairwise(ranked)
         if paper[better] != paper[worse]
     ]
-    known = [factor for factor in factors if factor]
+    known = [spread for spread in spreads if spread is not None]
     if not known:
         return None
     values = {method: measured[method].value for method in ranked}
     against = [times_as_much(measured[ranked[0]], measured[method], figure.measure) for method in ranked]
-    return Verdict(panel, _beside(values, against), min(known))
+    return Verdict(panel, _beside(values, against), *min(known))
 
 
 def _by_place(figure: Figure, claim: Claim, points: Sequence[Point]) -> list[Verdict]:
@@ -147,39 +190,56 @@ def _paper_values(figure: Figure, claim: Claim) -> dict[str, float]:
 def _trend(figure: Figure, claim: Claim, panel: str, points: list[Point]) -> Verdict | None:
     method = variant_of(claim.method).label
     own = [point for point in points if point.method == method and point.value]
-    line = sorted((_at(point.x), point.value) for point in own)
+    line = sorted((Place(_at(point.x), point.value, point.low, point.high) for point in own), key=lambda each: each.x)
     if len(line) < (3 if claim.trend in ("hump", "dip") else 2):
         return None
-    factor, seen = _evaluate(claim.trend, line)
+    spread, seen = _evaluate(claim.trend, line)
     counts = sorted({point.messages for point in own})
     over = f" (over different messages: {counts[0]:,} to {counts[-1]:,})" if len(counts) > 1 else ""
-    return Verdict(panel, seen + over, factor)
+    return Verdict(panel, seen + over, *spread)
 
 
 def _at(x: Any) -> float:
     return float(x[0] if isinstance(x, list | tuple) else x)
 
 
-Line = list[tuple[float, float]]
-"""Positions on the axis and values, by position."""
+class Place(NamedTuple):
+    """A position on the axis, the value there, and the least and the greatest value of a round."""
+
+    x: float
+    value: float
+    low: float
+    high: float
 
 
-def _evaluate(trend: str, line: Line) -> tuple[float, str]:
+def _ratio(upper: Place, lower: Place) -> Spread:
+    """How much larger the first is, at least and at most if each of both may lie anywhere in its spread."""
+    least = upper.low / lower.high if lower.high else upper.value / lower.value
+    most = upper.high / lower.low if lower.low else upper.value / lower.value
+    return Spread(upper.value / lower.value, least, most)
+
+
+def _evaluate(trend: str, line: list[Place]) -> tuple[Spread, str]:
     """The factor by which the trend shows (below 1: its opposite does), and the values that show it."""
-    ends, first, last = (line[0], line[-1]), line[0][1], line[-1][1]
+    first, last = line[0], line[-1]
     if trend in ("rises", "falls"):
-        return last / first if trend == "rises" else first / last, _values_at(ends)
+        return _ratio(last, first) if trend == "rises" else _ratio(first, last), _values_at((first, last))
     if trend == "sublinear":
-        wide, high = line[-1][0] / line[0][0], last / first
-        return wide / high, f"{_values_at(ends)}: {_times(wide)} along, {_times(high)} up"
-    middle = (max if trend == "hump" else min)(line[1:-1], key=lambda each: each[1])
-    factor = middle[1] / max(first, last) if trend == "hump" else min(first, last) / middle[1]
-    return factor, _values_at((line[0], middle, line[-1]))
+        wide, high = last.x / first.x, last.value / first.value
+        grown = Place(0.0, *(value * wide for value in first[1:]))
+        return _ratio(grown, last), f"{_values_at((first, last))}: {_times(wide)} along, {_times(high)} up"
+    middle = (max if trend == "hump" else min)(line[1:-1], key=lambda each: each.value)
+    pairs = [(middle, end) if trend == "hump" else (end, middle) for end in (first, last)]
+    return min(_ratio(*pair) for pair in pairs), _values_at((first, middle, last))
 
 
-def _values_at(line: Sequence[tuple[float, float]]) -> str:
-    return ", ".join(f"{format_number(value)} at {x:g}" for x, value in line)
+def _values_at(line: Sequence[Place]) -> str:
+    return ", ".join(f"{format_number(each.value)} at {each.x:g}" for each in line)
+
+
+def _digits(factor: float) -> str:
+    return f"{factor:.0f}" if factor >= 100 else f"{factor:.3g}"
 
 
 def _times(factor: float | None) -> str:
-    return "?" if factor is None else f"{factor:.0f}×" if factor >= 100 else f"{factor:.3g}×"
+    return "?" if factor is None else f"{_digits(factor)}×"

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from nearcast.bench.papers.claims import values_text, verdicts
 from nearcast.bench.papers.paper import Claim, Figure, Paper
@@ -25,7 +26,8 @@ def picture_name(figure: Figure) -> str:
 def page(paper: Paper, result: PaperResult, pictures: Mapping[str, str]) -> str:
     """The page without its title. `pictures` are links by the id of the figure."""
     command = f"`nearcast bench paper {paper.name}" + (f" --scale {result.scale:g}`" if result.scale != 1 else "`")
-    parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), _READING]
+    reading = _READING_STREAMS if any("streams" in run for run in result.runs) else _READING
+    parts = [f"Made by {command}. {where_measured(result.surroundings)}", paper.about.strip(), sources(result), reading]
     parts += [summary(paper, result)]
     parts += [_section(figure, result, pictures.get(figure.id)) for figure in result.figures(paper)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -37,6 +39,20 @@ _READING = (
     "it stays within its time budget. `a` → `b` 1.2×: `b` costs 1.2 times as much as `a` (mean over the axis). "
     "Holds: *level* is a difference within 5 %. All methods found the same pairs."
 )
+
+_READING_STREAMS = (
+    "How to read: times are CPU time in one thread, the mean of several rounds, all methods in turns on the same "
+    "stream. Numbers in brackets, and bars in pictures, are the least and the greatest round. `a` → `b` 1.2× "
+    "(1.1–1.3): `b` costs 1.2 times as much as `a`, in single rounds 1.1 to 1.3 times (mean over the axis). Holds: "
+    "*yes* and *no* need a difference of more than 5 % that every round shows; *level* is the rest. All methods gave "
+    "the same changes."
+)
+
+
+def sources(result: PaperResult) -> str:
+    """Where the messages of real data sets came from."""
+    named = {run["workload"]["name"]: run["source"] for run in result.runs if run.get("source", "drawn") != "drawn"}
+    return f"Real data: {'; '.join(f'*{name}* is {file}' for name, file in named.items())}." if named else ""
 
 
 def summary(paper: Paper, result: PaperResult) -> str:
@@ -83,7 +99,19 @@ def _measured(figure: Figure, result: PaperResult, points: Sequence[Point]) -> s
     messages = sorted({point.messages for point in points if point.messages})
     with_messages = f", {_span(messages)} messages in each group" if messages else ""
     names = " and ".join(dict.fromkeys(f"*{data}*" for data, _ in runs))
+    if "window" in runs[0][1]:
+        return f"In {UNITS[figure.measure]}; {names}, {_span(sizes)} subscriptions, {_stream_counts(runs, points)}"
     return f"In {UNITS[figure.measure]}; {names}, {_span(sizes)} subscriptions{with_messages}"
+
+
+def _stream_counts(runs: Sequence[tuple[str, Mapping[str, Any]]], points: Sequence[Point]) -> str:
+    """The live messages of a stream, and how many messages, moves and rounds a point covers."""
+    live = sorted({workload["window"] for _, workload in runs})
+    counted = [("messages", sorted({point.messages for point in points if point.messages}))]
+    counted += [("moves", sorted({point.moves for point in points if point.moves}))]
+    covered = [f"{_span(counts)} {what}" for what, counts in counted if counts]
+    rounds = max((len(point.rounds) for point in points), default=0)
+    return f"{_span(live)} live messages; a point covers {' and '.join(covered)} in {max(1, rounds)} rounds"
 
 
 def _span(counts: Sequence[int]) -> str:
@@ -101,13 +129,20 @@ def _tables(figure: Figure, points: Sequence[Point]) -> list[str]:
     for panel in dict.fromkeys(point.panel for point in points):
         own = [point for point in points if point.panel == panel]
         places = list(dict.fromkeys(point.label for point in own))
-        values = {(point.method, point.label): point.value for point in own}
-        head = f"{panel}, {figure.along}" if panel else figure.along
+        values = {(point.method, point.label): format_point(point) for point in own}
+        head = f"{panel}, {figure.axis_name}" if panel else figure.axis_name
         rows = [[head, *places]]
         for method in dict.fromkeys(point.method for point in own):
-            rows.append([f"`{method}`", *(format_number(values.get((method, place))) for place in places)])
+            rows.append([f"`{method}`", *(values.get((method, place), "-") for place in places)])
         tables.append(_table(rows, numbers=True))
     return tables
+
+
+def format_point(point: Point) -> str:
+    """The value; if rounds differ, with the least and the greatest."""
+    if point.low == point.high:
+        return format_number(point.value)
+    return f"{format_number(point.value)} ({format_number(point.low)}–{format_number(point.high)})"
 
 
 def _claims(figure: Figure, points: Sequence[Point]) -> str:
@@ -138,10 +173,11 @@ def save_figure(figure: Figure, result: PaperResult, path: str | os.PathLike[str
     panels: dict[str, list[Mark]] = {}
     for point in result.points(figure):
         if point.value:  # a logarithmic axis has no 0
-            panels.setdefault(point.panel, []).append(Mark(point.label, point.label, point.method, point.value))
+            mark = Mark(point.label, point.label, point.method, point.value, point.low, point.high)
+            panels.setdefault(point.panel, []).append(mark)
     if panels:
         title = f"{figure.name}: {figure.title}"
-        save_panels(panels, Labels(title, figure.along, UNITS[figure.measure]), path)
+        save_panels(panels, Labels(title, figure.axis_name, UNITS[figure.measure]), path)
     return bool(panels)
 
 

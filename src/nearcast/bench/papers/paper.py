@@ -14,6 +14,8 @@ from typing import Any
 
 from nearcast.bench.runs.case import Settings
 from nearcast.bench.runs.sweep import settings_of
+from nearcast.bench.streams.measures import OF_KIND, STREAM_UNITS
+from nearcast.bench.streams.stream_workload import STREAM_KINDS, stream_workload_of
 from nearcast.bench.toml_files import find_toml, require_known, table_of
 from nearcast.bench.workloads.workload import GROUPS, Workload, group_name, group_of, workload_of
 from nearcast.errors import InvalidInput
@@ -21,7 +23,7 @@ from nearcast.matching.variant import variant_of
 
 OF_INDEXES = ("size", "build", "insert")
 """Measures that do not depend on the messages."""
-MEASURES = ("time", "throughput", "nodes", "candidates", "matches", *OF_INDEXES)
+MEASURES = ("time", "throughput", "nodes", "candidates", "matches", *OF_INDEXES, *STREAM_UNITS)
 TRENDS = ("rises", "falls", "sublinear", "hump", "dip")
 
 
@@ -32,12 +34,14 @@ class Claim:
     says: str
     place: str = ""  # in the paper
     order: tuple[str, ...] = ()  # methods, the best first
+    at_least: float = 1.0  # times as much: the smallest factor between neighbours of the order
     values: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # by method; with `method`, by panel or place
     unit: str = ""  # of the values, as the paper has them
     trend: str = ""  # one of TRENDS, of `method` along the axis
     method: str = ""
     panels: tuple[str, ...] = ()  # that the claim is about; all if empty
-    at: Any = None  # the only position on the axis that the claim is about
+    at: Any = None  # the only position on the axis that the claim is about; "last" is the last one
+    each: bool = False  # the claim is about each position on the axis by itself
     why: str = ""  # the reason if our result differs
 
 
@@ -52,6 +56,7 @@ class Figure:
     place: str = ""
     note: str = ""  # choices that the paper leaves open
     measure: str = "time"
+    axis: str = ""  # the name of the axis, for readers
     data: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     groups: tuple[str, ...] = GROUPS
@@ -69,6 +74,11 @@ class Figure:
         for name in (*self.vary, *self.options):
             return name
         return "data" if len(self.data) > 1 else "messages"
+
+    @property
+    def axis_name(self) -> str:
+        """The name of the axis for readers."""
+        return self.axis or {"data": "data set"}.get(self.along, self.along)
 
     @property
     def all_groups(self) -> tuple[str, ...]:
@@ -115,7 +125,13 @@ class Paper:
             raise InvalidInput("--figures names no figure; leave it out for all")
         return [figure for figure in self.figures if figure.id in wanted]
 
+    def kind_of(self, data: str) -> str:
+        """The kind of a data set: `top` and `moving` are streams."""
+        return str(self.data[data].get("kind", "match"))
+
     def workload(self, data: str, figure: Figure, varied: Mapping[str, Any]) -> Workload:
+        if self.kind_of(data) in STREAM_KINDS:
+            return stream_workload_of({"name": data, **self.data[data], **figure.workload, **varied})
         groups = list(figure.all_groups)
         return workload_of({"name": data, **self.data[data], **figure.workload, **varied, "groups": groups})
 
@@ -148,7 +164,7 @@ def _figure(content: Mapping[str, Any], run: Mapping[str, Any]) -> Figure:
     for name in ("id", "title", "data", "methods"):
         if not content.get(name):
             raise InvalidInput(f"a figure needs '{name}': {dict(content)!r:.80}")
-    given = _strings(content, ("id", "title", "place", "note", "measure"))
+    given = _strings(content, ("id", "title", "place", "note", "measure", "axis"))
     given |= {name: _texts(content, name) for name in ("data", "methods", "groups") if name in content}
     given |= {name: table_of(content, name) for name in ("tokens", "workload", "vary", "options")}
     claims = tuple(_claim(each) for each in _list(content, "claims"))
@@ -162,7 +178,10 @@ def _claim(content: Mapping[str, Any]) -> Claim:
     given = _strings(content, ("says", "place", "unit", "trend", "method", "why"))
     given |= {name: _texts(content, name) for name in ("order", "panels")}
     values = {name: _value(name, value) for name, value in table_of(content, "values").items()}
-    return Claim(**given, values=values, at=content.get("at"))
+    at_least = content.get("at_least", 1.0)
+    if not isinstance(at_least, int | float) or at_least < 1:
+        raise InvalidInput(f"'at_least' of a claim is a factor, 1 or more, not {at_least!r}")
+    return Claim(**given, values=values, at=content.get("at"), each=bool(content.get("each")), at_least=float(at_least))
 
 
 def _value(name: str, value: Any) -> float | tuple[float, ...]:
@@ -177,6 +196,11 @@ def _check(paper: Paper, figure: Figure) -> None:
     where = f"figure '{figure.id}' of {paper.name}"
     _require_each((figure.measure,), MEASURES, f"the measure of {where}")
     _require_each(figure.data, paper.data, f"the data of {where}")
+    kinds = {paper.kind_of(data) for data in figure.data}
+    for kind in kinds & set(OF_KIND):
+        _require_each((figure.measure,), OF_KIND[kind], f"the measure of {where}")
+    if not kinds & set(OF_KIND) and figure.measure in STREAM_UNITS:
+        raise InvalidInput(f"the measure of {where} is '{figure.measure}', which needs data of kind top or moving")
     _check_axis(figure, where)
     for label in figure.variants:
         variant_of(label)
@@ -211,7 +235,9 @@ def _check_claim(figure: Figure, claim: Claim, where: str) -> None:
         raise InvalidInput(f"a claim of {where} is about '{claim.method}', which is none of its methods")
     labels = (*claim.order, *(() if claim.method else claim.values))
     _require_each(labels, figure.methods, f"a method in a claim of {where}")
-    if len(figure.data) == 1:
+    if len(figure.data) > 1 and figure.measure in STREAM_UNITS:
+        _require_each(claim.panels, figure.data, f"a panel in a claim of {where}")
+    elif len(figure.data) == 1:
         _require_each(claim.panels, figure.groups, f"a panel in a claim of {where}")
     if sum(map(bool, (claim.order, claim.values, claim.trend))) > 1:
         raise InvalidInput(f"a claim of {where} has more than one of order, values and trend")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nearcast.bench.papers.paper import OF_INDEXES, Figure, Paper
-from nearcast.bench.papers.schedule import Part, Schedule
+from nearcast.bench.papers.schedule import Part, Run, Schedule
 from nearcast.bench.reports.figures import batch_us
 from nearcast.bench.reports.tables import format_value
 from nearcast.bench.runs.case import OnStep
@@ -20,6 +20,9 @@ from nearcast.bench.runs.environment import describe_environment
 from nearcast.bench.runs.results import Format, load_document
 from nearcast.bench.runs.run_case import run_case
 from nearcast.bench.runs.timing import median
+from nearcast.bench.streams.measures import STREAM_UNITS
+from nearcast.bench.streams.run_stream import Folder, run_stream
+from nearcast.bench.streams.stream_workload import StreamWorkload
 from nearcast.bench.workloads.workload import group_of
 from nearcast.matching.variant import variant_of
 
@@ -32,7 +35,7 @@ UNITS = {
     "nodes": "nodes visited a message",
     "candidates": "candidates a message",
     "matches": "matches a message",
-}
+} | STREAM_UNITS
 
 PAPER_FORMAT = Format("nearcast-bench-paper", 1, "a paper's result", "nearcast bench paper NAME --out DIR")
 
@@ -62,11 +65,22 @@ class PaperResult:
         return points_of(figure, self.parts[figure.id], self.runs)
 
 
-def run_paper(paper: Paper, schedule: Schedule, scale: float, on_step: OnStep | None = None) -> PaperResult:
-    """The measurements of every run. Raises Disagreement if two methods find different pairs."""
-    runs = [run_case(run.methods, run.workload, run.settings, on_step=on_step) for run in schedule.runs]
+def run_paper(
+    paper: Paper, schedule: Schedule, scale: float, on_step: OnStep | None = None, folder: Folder = None
+) -> PaperResult:
+    """The measurements of every run. Raises Disagreement if two methods find different pairs.
+
+    `folder` has the files of real data that streams name.
+    """
+    runs = [_measure(run, on_step, folder) for run in schedule.runs]
     peaks = [run["memory"]["peak_bytes"] for run in runs]
     return PaperResult(paper.name, scale, describe_environment(peaks), schedule.parts, schedule.missing, runs)
+
+
+def _measure(run: Run, on_step: OnStep | None, folder: Folder) -> dict[str, Any]:
+    if isinstance(run.workload, StreamWorkload):
+        return run_stream(run.methods, run.workload, run.settings, on_step, folder)
+    return run_case(run.methods, run.workload, run.settings, on_step=on_step)
 
 
 def load_paper_result(path: str | os.PathLike[str]) -> PaperResult:
@@ -90,6 +104,16 @@ class Point(NamedTuple):
     method: str
     value: float  # in the unit of the measure
     messages: int = 0  # that the value covers; 0 for measures of an index
+    rounds: tuple[float, ...] = ()  # the value of each round; empty if rounds were not kept apart
+    moves: int = 0  # that the value covers, on streams of moving subscriptions
+
+    @property
+    def low(self) -> float:
+        return min(self.rounds, default=self.value)
+
+    @property
+    def high(self) -> float:
+        return max(self.rounds, default=self.value)
 
     @property
     def label(self) -> str:
@@ -100,8 +124,7 @@ class Point(NamedTuple):
 def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, Any]]) -> list[Point]:
     """The points of a figure, ordered by panel, position and method."""
     methods = [variant_of(text).label for text in figure.methods]
-    of_part = _index_points if figure.measure in OF_INDEXES else _group_points
-    found = [point for part in parts for point in of_part(figure, part, runs[part.run])]
+    found = [point for part in parts for point in _points_of_part(figure, part, runs[part.run])]
     panels = list(dict.fromkeys(point.panel for point in found))
     places = list(dict.fromkeys(point.label for point in found))
     return sorted(
@@ -109,13 +132,34 @@ def points_of(figure: Figure, parts: Sequence[Part], runs: Sequence[dict[str, An
     )
 
 
+def _points_of_part(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
+    if "streams" in run:
+        return _stream_points(figure, part, run)
+    return (_index_points if figure.measure in OF_INDEXES else _group_points)(figure, part, run)
+
+
+def _stream_points(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
+    """The mean of the rounds, so that rare and costly steps count in full."""
+    for record in _records_of(run["streams"], figure):
+        rounds = record["values"].get(figure.measure, [])
+        if rounds:
+            method, option = figure.variants[record["method"]]
+            panel, x = _position_on_axis(figure, part, option)
+            mean, moves = sum(rounds) / len(rounds), record.get("moves", 0)
+            yield Point(panel, x, method, mean, record["messages"], tuple(rounds), moves)
+
+
+def _position_on_axis(figure: Figure, part: Part, option: Any) -> tuple[str, Any]:
+    """The panel, and the position on the axis, of a figure without groups of messages."""
+    x = part.value if part.value is not None else option if option is not None else part.data
+    return part.data if len(figure.data) > 1 and figure.along != "data" else "", x
+
+
 def _index_points(figure: Figure, part: Part, run: dict[str, Any]) -> Iterator[Point]:
     inserts = run.get("arrivals") or run.get("updates", [])
     for record in _records_of(inserts if figure.measure == "insert" else run["builds"], figure):
         method, option = figure.variants[record["method"]]
-        x = part.value if part.value is not None else option if option is not None else part.data
-        panel = part.data if len(figure.data) > 1 and figure.along != "data" else ""
-        yield Point(panel, x, method, _index_value(figure.measure, record, run))
+        yield Point(*_position_on_axis(figure, part, option), method, _index_value(figure.measure, record, run))
 
 
 def _index_value(measure: str, record: dict[str, Any], run: dict[str, Any]) -> float:
@@ -179,6 +223,15 @@ def times_as_much(better: Point, worse: Point, measure: str) -> float | None:
     if not better.value or not worse.value:
         return None
     return better.value / worse.value if measure == "throughput" else worse.value / better.value
+
+
+def factors_by_round(better: Point, worse: Point, measure: str) -> list[float]:
+    """`times_as_much` for each round. Empty if the rounds of one were not kept apart, or not as many."""
+    if len(better.rounds) != len(worse.rounds):
+        return []
+    pairs = zip(better.rounds, worse.rounds, strict=True)
+    each = [times_as_much(better._replace(value=a), worse._replace(value=b), measure) for a, b in pairs]
+    return [factor for factor in each if factor]
 
 
 def mean_factor(factors: Sequence[float]) -> float | None:

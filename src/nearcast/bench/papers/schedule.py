@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 from nearcast.bench.papers.paper import Figure, Paper
 from nearcast.bench.runs.case import Settings, known_methods
 from nearcast.bench.runs.run_case import steps_of
+from nearcast.bench.streams.run_stream import known_stream_methods, stream_steps
+from nearcast.bench.streams.stream_workload import STREAM_KINDS
 from nearcast.bench.workloads.workload import Workload
-from nearcast.errors import UnknownMethod, UnsupportedKind
+from nearcast.errors import InvalidInput, UnknownMethod, UnsupportedKind
 from nearcast.matching.variant import variant_of
 
 
@@ -40,6 +42,17 @@ class Run:
         self.workload = self.workload.but(groups=tuple(dict.fromkeys((*self.workload.groups, *groups))))
         self.methods += [label for label in labels if label not in self.methods]
 
+    @property
+    def is_stream(self) -> bool:
+        return self.workload.kind in STREAM_KINDS
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that the run will report."""
+        if self.is_stream:
+            return stream_steps(self.methods, self.settings)
+        return steps_of(self.methods, self.workload, self.settings)
+
 
 @dataclass
 class Schedule:
@@ -49,7 +62,7 @@ class Schedule:
 
     @property
     def steps(self) -> int:
-        return sum(steps_of(run.methods, run.workload, run.settings) for run in self.runs)
+        return sum(run.steps for run in self.runs)
 
 
 def schedule_runs(paper: Paper, figures: Sequence[Figure], scale: float) -> Schedule:
@@ -90,10 +103,14 @@ def available(methods: Sequence[str], kind: str) -> tuple[list[str], dict[str, s
     for text in methods:
         label = variant_of(text).label
         try:
-            known_methods([text], kind)
+            (known_stream_methods if kind in STREAM_KINDS else known_methods)([text], kind)
             labels.append(label)
         except UnknownMethod:
             missing[label] = "there is no such method"
         except UnsupportedKind:
             missing[label] = f"it has no kind {kind}"
+        except InvalidInput as error:
+            if kind not in STREAM_KINDS:
+                raise
+            missing[label] = str(error)
     return labels, missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,12 @@ class NoMatplotlib(NearcastError):
 
 
 _PANEL_INCHES = (4.6, 3.4)
+_LEAST_WIDTH = 6.4
+_LETTER, _HANDLE, _LINE = 0.09, 0.7, 0.25  # inches of a letter, of a legend's line and gap, and of a line of text
 _FEWEST_FOR_LINES = 3
+_DODGE = 0.04  # between methods on the same place, so that equal values stay visible
 _MOST_IN_A_ROW = 4
+_MARKERS = "osD^vPX"
 _ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -30,6 +35,8 @@ class Mark(NamedTuple):
     label: str
     method: str
     height: float
+    low: float | None = None  # of the rounds; no bar is drawn without
+    high: float | None = None
 
 
 class Labels(NamedTuple):
@@ -75,9 +82,11 @@ def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
         raise NoMatplotlib("pictures need matplotlib: pip install 'nearcast[pictures]'") from None
     across = min(len(panels), _MOST_IN_A_ROW)
     down = math.ceil(len(panels) / across)
-    size = (_PANEL_INCHES[0] * across, _PANEL_INCHES[1] * down + 0.6)
-    figure = Figure(figsize=size, layout="constrained")
     methods = list(dict.fromkeys(mark.method for marks in panels.values() for mark in marks))
+    width = max(_LEAST_WIDTH, _PANEL_INCHES[0] * across)
+    columns = max(1, min(len(methods), int(width / (_LETTER * max(map(len, methods)) + _HANDLE))))
+    legend = _LINE * math.ceil(len(methods) / columns)
+    figure = Figure(figsize=(width, _PANEL_INCHES[1] * down + legend + 0.4), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     for axes, (title, marks) in zip(grid, panels.items(), strict=False):
         _draw_panel(axes, marks, methods, labels)
@@ -85,28 +94,46 @@ def _drawn(panels: dict[str, list[Mark]], labels: Labels) -> Any:
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
     handles, names = grid[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(6, len(methods)), frameon=False)
-    figure.suptitle(labels.title, fontsize=11)
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+    figure.suptitle("\n".join(textwrap.wrap(labels.title, int(width / _LETTER))), fontsize=11)
     return figure
 
 
 def _draw_panel(axes: Any, marks: list[Mark], methods: list[str], labels: Labels) -> None:
     places = dict.fromkeys((mark.key, mark.label) for mark in marks)
     spots = {place: k for k, place in enumerate(places)}
-    as_lines = len(spots) >= _FEWEST_FOR_LINES
+    as_lines = len(spots) >= _FEWEST_FOR_LINES and all(label[:1].isdigit() for _, label in spots)
     width = 0.8 / len(methods)
     for number, method in enumerate(methods):
         own = [mark for mark in marks if mark.method == method]
         heights = [mark.height for mark in own]
-        at = [spots[mark.key, mark.label] for mark in own]
+        at: list[float] = [spots[mark.key, mark.label] for mark in own]
         color = f"C{number}"
+        at = [spot + (number - (len(methods) - 1) / 2) * (_DODGE if as_lines else width) for spot in at]
         if as_lines:
-            axes.plot(at, heights, marker="o", label=method, color=color)
+            axes.plot(at, heights, marker=_MARKERS[number % len(_MARKERS)], markersize=4, label=method, color=color)
         else:
-            offset = (number - (len(methods) - 1) / 2) * width
-            axes.bar([spot + offset for spot in at], heights, width, label=method, color=color)
+            axes.bar(at, heights, width, label=method, color=color)
+        if any(mark.low is not None and mark.high is not None and mark.low < mark.high for mark in own):
+            below = [mark.height - (mark.height if mark.low is None else mark.low) for mark in own]
+            above = [(mark.height if mark.high is None else mark.high) - mark.height for mark in own]
+            ink = color if as_lines else "black"
+            axes.errorbar(at, heights, [below, above], fmt="none", ecolor=ink, elinewidth=0.8, capsize=2)
     axes.set_yscale("log")
+    _label_heights(axes)
     axes.set_ylabel(labels.height)
     axes.set_xticks(range(len(spots)), [label for _, label in spots], fontsize=8)
     axes.set_xlabel(labels.along)
     axes.grid(axis="y", which="major", alpha=0.3)
+
+
+def _label_heights(axes: Any) -> None:
+    """Plain numbers at 1, 2 and 5 of every power of ten; at powers of ten alone where there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axes.get_ylim()
+    is_wide = low > 0 and high / low > 1_000
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="y", labelsize=8)

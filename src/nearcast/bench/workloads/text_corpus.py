@@ -68,6 +68,12 @@ class TextCorpus:
         terms, starts = take(self._sources.terms, self._sources.starts, rows)
         return DrawnItems(terms, starts, self._sources.boxes[rows])
 
+    def in_order(self, indices: np.ndarray) -> DrawnItems:
+        """Real messages in the order of the table, again from the first after the last."""
+        rows = indices % self._pool.size
+        terms, starts = take(self._pool.terms, self._pool.starts, rows)
+        return DrawnItems(terms, starts, self._pool.boxes[rows])
+
     def messages(self, stream: str, indices: np.ndarray, lengths: tuple[int, int]) -> DrawnItems:
         """Real messages. A message that is too long is cut; a message that is too short is joined with others."""
         n = len(indices)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from nearcast.bench.toml_files import read_toml, require_known
 from nearcast.bench.workloads.words import WordSettings
@@ -51,6 +51,8 @@ def group_name(stem: str, tokens: int) -> str:
 @dataclass(frozen=True)
 class Workload:
     """Shares lie between 0 and 1; pairs are (least, most), both included. The seed determines all draws."""
+
+    kinds: ClassVar[tuple[str, ...]] = KINDS
 
     name: str = "custom"
     subscriptions: int = 100_000
@@ -100,6 +102,7 @@ class Workload:
         for names, fits, what in _RULES:
             for name in names:
                 _require(fits(getattr(self, name)), name, what)
+        _require(self.kind in self.kinds, "kind", f"one of {', '.join(self.kinds)}")
         if self.kind != "match":
             for name in OF_KIND_MATCH:
                 _require(getattr(self, name) == 0, name, f"0 with kind {self.kind}")
@@ -129,13 +132,13 @@ class Workload:
     def words(self) -> WordSettings:
         return WordSettings(*(getattr(self, name) for name in WordSettings._fields))
 
-    def but(self, **changes: Any) -> Workload:
+    def but(self, **changes: Any) -> Self:
         """The workload with some values changed. Lists, as TOML and JSON have them, become tuples."""
         known = {field.name for field in dataclasses.fields(self)}
         require_known(changes, known, "a workload")
         return dataclasses.replace(self, **{name: _plain(name, value) for name, value in changes.items()})
 
-    def scaled(self, factor: float) -> Workload:
+    def scaled(self, factor: float) -> Self:
         """The workload with its numbers of subscriptions, messages and words multiplied by a factor."""
         if not 0 < factor < float("inf"):
             raise InvalidInput(f"scale must be above 0; it is {factor}")
@@ -206,7 +209,6 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (("texts",), lambda texts: texts in TEXTS, f"one of {', '.join(TEXTS)}"),
     (("tokens", "short", "long"), _is_lengths, "two whole numbers, at least 1, the smaller first"),
     (("alpha", "threshold"), partial(_is_pair, is_part=_is_share), "two numbers from 0 to 1, the smaller first"),
-    (("kind",), lambda kind: kind in KINDS, f"one of {', '.join(KINDS)}"),
     (("groups",), bool, f"some of {', '.join(GROUPS)}"),
 )
 """For each rule: the parameters, their check, and what they must be."""

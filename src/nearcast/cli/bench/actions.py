@@ -124,11 +124,18 @@ def _draw_if_possible(draw: Callable[..., bool | None], *args: Any) -> bool:
         return False
 
 
-def paper(
-    name: str, ids: str | None, scale: float, out: Path | None, into: Path | None, again: Path | None, as_json: bool
+def paper(  # noqa: PLR0913  the options of the command
+    name: str,
+    ids: str | None,
+    scale: float,
+    out: Path | None,
+    into: Path | None,
+    again: Path | None,
+    data: Path | None,
+    as_json: bool,
 ) -> None:
     described = find_paper(name)
-    result = _load(described, again, ids) if again else _measure(described, ids, scale, as_json)
+    result = _load(described, again, ids) if again else _measure(described, ids, scale, data, as_json)
     if out is not None:
         _write(described, result, out, into)
     _show_claims(described, result, as_json)
@@ -142,13 +149,13 @@ def _load(paper: Paper, path: Path, wanted: str | None) -> PaperResult:
     return dataclasses.replace(loaded, parts={name: parts for name, parts in loaded.parts.items() if name in ids})
 
 
-def _measure(paper: Paper, wanted: str | None, scale: float, quiet: bool) -> PaperResult:
+def _measure(paper: Paper, wanted: str | None, scale: float, data: Path | None, quiet: bool) -> PaperResult:
     schedule = schedule_runs(paper, paper.chosen(wanted), scale)
     for name, missing in schedule.missing.items():
         if missing:
             note(f"figure {name} without {', '.join(f'{label} ({why})' for label, why in missing.items())}")
     with counted_steps(schedule.steps, quiet) as on_step:
-        return run_paper(paper, schedule, scale, on_step)
+        return run_paper(paper, schedule, scale, on_step, data)
 
 
 def _write(paper: Paper, result: PaperResult, out: Path, into: Path | None) -> None:

@@ -130,7 +130,7 @@ def sweeps(as_json: Json = False) -> None:
     actions.sweeps(as_json)
 
 
-def paper(
+def paper(  # noqa: PLR0913  the options of a command are its parameters
     paper: Annotated[str, argument(metavar="PAPER", help=f"{_PAPERS}, or a .toml file.")],
     figures: Annotated[
         str | None, Option(metavar="ID,...", help="Figures to run, as in 7,8,table-1. [default: all]")
@@ -146,23 +146,32 @@ def paper(
     again: Annotated[
         Path | None, Option("--from", metavar="RESULT", help="Measure nothing; use this result.json.")
     ] = None,
+    data: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Folder of the real data that skype and ap-plus-tree use. Without the files the shipped sample is "
+            "used. [default: the folder that NEARCAST_DATA names]",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the experiments of a paper, and check its claims.
 
     Methods run side by side as in `nearcast bench run`. A note names the methods that nearcast does not have.
-    All experiments of rt-tree take less than 15 minutes on two cores.
+    All experiments of rt-tree take less than 15 minutes on two cores, those of skype and of ap-plus-tree 10 minutes.
 
     \b
     Example:
       nearcast bench paper rt-tree --figures 9,table-1 --scale 0.1 --out results
       nearcast bench paper rt-tree --out results --page results/rt-tree.md
+      nearcast bench paper skype --scale 0.05 --data real-data --out results
     """
     from nearcast.cli.bench import actions
 
     if page is not None and out is None:
         raise InvalidInput("--page needs --out, the folder of its pictures")
-    actions.paper(paper, figures, scale, out, page, again, as_json)
+    actions.paper(paper, figures, scale, out, page, again, data, as_json)
 
 
 def spark(  # noqa: PLR0913  the options of a command are its parameters
