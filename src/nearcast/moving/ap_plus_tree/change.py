@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import with_room
@@ -22,6 +24,15 @@ from nearcast.moving.entry_lists.copies import (
 )
 from nearcast.moving.entry_lists.lists import COUNT, Entry, append, overwrite
 from nearcast.moving.entry_lists.place_codes import coded_box, corner_code, signature
+
+
+class Routes(NamedTuple):
+    """The nodes of a row before and after a move, in arrays that may be longer."""
+
+    old: np.ndarray  # int32[...]
+    n_old: int
+    new: np.ndarray  # int32[...]
+    n_new: int
 
 
 @kernel
@@ -100,7 +111,7 @@ def move_rows(tree, rows, messages, wanted, boxes, done):
         entry = Entry(low, high, bits, np.uint32(row))
         move = RowMove(rows, row, boxes, i, coded_box(was[0], was[1]), coded_box(low, high), bits, False)
         out = with_room(out, n, _messages_in(tree, old_route, n_old) + _messages_in(tree, new_route, n_new))
-        routes = (old_route, n_old, new_route, n_new)
+        routes = Routes(old_route, n_old, new_route, n_new)
         n = _leave_and_stay(tree, move, messages, routes, out, n)
         n = _enter(tree, entry, move, messages, routes, out, n)
         rows.boxes[row] = new_box
@@ -128,10 +139,9 @@ def _is_on(route, length, node):
 @lean_kernel
 def _leave_and_stay(tree, move, messages, routes, out, n):
     """Cases 1 to 3: nodes of the old route."""
-    old_route, n_old, new_route, n_new = routes
-    for k in range(n_old):
-        at = np.int64(old_route[k])
-        if _is_on(new_route, n_new, at):
+    for k in range(routes.n_old):
+        at = np.int64(routes.old[k])
+        if _is_on(routes.new, routes.n_new, at):
             if tree.messages.heads[at, COUNT] and not same_within(tree.regions, at, move):
                 n = changes_in_list(tree.messages, at, move, messages, CEASING + BEGINNING, out, n)
             continue
@@ -144,10 +154,9 @@ def _leave_and_stay(tree, move, messages, routes, out, n):
 @lean_kernel
 def _enter(tree, entry, move, messages, routes, out, n):
     """Case 4: nodes of the new route alone. Leaves of both routes learn the new box."""
-    old_route, n_old, new_route, n_new = routes
-    for k in range(n_new):
-        at = np.int64(new_route[k])
-        was_there = _is_on(old_route, n_old, at)
+    for k in range(routes.n_new):
+        at = np.int64(routes.new[k])
+        was_there = _is_on(routes.old, routes.n_old, at)
         if not was_there:
             n = changes_in_list(tree.messages, at, move, messages, BEGINNING, out, n)
         if tree.nodes[at, KIND] == LEAF:
