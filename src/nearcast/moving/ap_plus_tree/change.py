@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.moving.ap_plus_tree.route import entered_children, route_of_row, sorted_ranks
 from nearcast.moving.ap_plus_tree.tree import KIND, LEAF, NONE, ROOT
 from nearcast.moving.entry_lists.copies import (
     BEGINNING,
     CEASING,
     RowMove,
+    changes_in_list,
     drop_row,
     lists_have_room,
     place_of_row,
@@ -19,8 +22,17 @@ from nearcast.moving.entry_lists.copies import (
     scan_changes,
     scan_rows,
 )
-from nearcast.moving.entry_lists.lists import Entry, append, overwrite
+from nearcast.moving.entry_lists.lists import COUNT, Entry, append, overwrite
 from nearcast.moving.entry_lists.place_codes import coded_box, corner_code, signature
+
+
+class Routes(NamedTuple):
+    """The nodes of a row before and after a move, in arrays that may be longer."""
+
+    old: np.ndarray  # int32[...]
+    n_old: int
+    new: np.ndarray  # int32[...]
+    n_new: int
 
 
 @kernel
@@ -98,46 +110,61 @@ def move_rows(tree, rows, messages, wanted, boxes, done):
         bits = signature(rows.terms, first, count)
         entry = Entry(low, high, bits, np.uint32(row))
         move = RowMove(rows, row, boxes, i, coded_box(was[0], was[1]), coded_box(low, high), bits, False)
-        out, n = _leave_and_stay(tree, move, messages, old_route[:n_old], new_route[:n_new], out, n)
-        out, n = _enter(tree, entry, move, messages, (old_route[:n_old], new_route[:n_new]), out, n)
+        out = with_room(out, n, _messages_in(tree, old_route, n_old) + _messages_in(tree, new_route, n_new))
+        routes = Routes(old_route, n_old, new_route, n_new)
+        n = _leave_and_stay(tree, move, messages, routes, out, n)
+        n = _enter(tree, entry, move, messages, routes, out, n)
         rows.boxes[row] = new_box
     return out, n, len(wanted)
 
 
-@kernel
-def _leave_and_stay(tree, move, messages, old_route, new_route, out, n):
-    """Cases 1 to 3: nodes of the old route. Routes are short; 3 to 10 nodes are compared faster than marked."""
-    for node in old_route:
-        stays = False
-        for other in new_route:
-            stays = stays or other == node
-        at = np.int64(node)
-        if stays:
-            if not same_within(tree.regions[at], move):
-                out, n = scan_changes(tree.messages, at, move, messages, CEASING + BEGINNING, out, n)
-        else:
-            out, n = scan_changes(tree.messages, at, move, messages, CEASING, out, n)
-            if tree.nodes[at, KIND] == LEAF:
-                drop_row(tree.rows, at, move.row)
-    return out, n
+@lean_kernel
+def _messages_in(tree, route, length):
+    """How many entries of messages the nodes of a route have."""
+    total = np.int64(0)
+    for k in range(length):
+        total += tree.messages.heads[route[k], COUNT]
+    return total
 
 
-@kernel
+@lean_kernel
+def _is_on(route, length, node):
+    """Whether a node is on a route. Routes are short: 3 to 10 nodes are compared faster than marked."""
+    for k in range(length):
+        if route[k] == node:
+            return True
+    return False
+
+
+@lean_kernel
+def _leave_and_stay(tree, move, messages, routes, out, n):
+    """Cases 1 to 3: nodes of the old route."""
+    for k in range(routes.n_old):
+        at = np.int64(routes.old[k])
+        if _is_on(routes.new, routes.n_new, at):
+            if tree.messages.heads[at, COUNT] and not same_within(tree.regions, at, move):
+                n = changes_in_list(tree.messages, at, move, messages, CEASING + BEGINNING, out, n)
+            continue
+        n = changes_in_list(tree.messages, at, move, messages, CEASING, out, n)
+        if tree.nodes[at, KIND] == LEAF:
+            drop_row(tree.rows, at, move.row)
+    return n
+
+
+@lean_kernel
 def _enter(tree, entry, move, messages, routes, out, n):
     """Case 4: nodes of the new route alone. Leaves of both routes learn the new box."""
-    for node in routes[1]:
-        was_there = False
-        for other in routes[0]:
-            was_there = was_there or other == node
-        at = np.int64(node)
+    for k in range(routes.n_new):
+        at = np.int64(routes.new[k])
+        was_there = _is_on(routes.old, routes.n_old, at)
         if not was_there:
-            out, n = scan_changes(tree.messages, at, move, messages, BEGINNING, out, n)
+            n = changes_in_list(tree.messages, at, move, messages, BEGINNING, out, n)
         if tree.nodes[at, KIND] == LEAF:
             if was_there:
                 overwrite(tree.rows, tree.rows.heads, at, place_of_row(tree.rows, at, move.row), entry)
             else:
                 append(tree.rows, tree.rows.heads, at, entry)
-    return out, n
+    return n
 
 
 @kernel

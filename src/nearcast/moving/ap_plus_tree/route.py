@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.ragged import sort_in_place
 from nearcast.moving.ap_plus_tree.tree import (
     ACROSS,
@@ -20,9 +20,12 @@ from nearcast.moving.ap_plus_tree.tree import (
     add_leaf,
     borders_up_to,
     cell_range,
-    cell_region,
+    confine_to_cell,
     covers,
 )
+
+TOO_LONG = -2
+"""What a route returns that needs a longer array."""
 
 
 @kernel
@@ -41,66 +44,76 @@ def route_of_row(tree, row_ranks, box, route):
 
     Absent children are created, as empty leaves. n is NONE if there is no room for them.
     """
-    n, at = 1, 0
+    n = follow_row(tree, row_ranks, box, route)
+    while n == TOO_LONG:
+        route = with_room(route, len(route), len(route))
+        n = follow_row(tree, row_ranks, box, route)
+    return route, n
+
+
+@lean_kernel
+def follow_row(tree, row_ranks, box, route):
+    """The length of the route that is written behind route[0]; NONE without room for nodes, or TOO_LONG."""
+    n, at = np.int64(1), 0
     while at < n:
         node = np.int64(route[at])
         at += 1
-        own = tree.nodes[node]
-        if own[KIND] == LEAF:
+        kind, level = tree.nodes[node, KIND], np.int64(tree.nodes[node, LEVEL])
+        if kind == LEAF:
             continue
-        if own[KIND] == K_NODE:
-            is_over = own[LEVEL] >= len(row_ranks)
-        else:
-            is_over = covers(box, tree.regions[node])
-        if is_over or own[KIND] == K_NODE:
-            kid = np.int64(NONE) if is_over else _cut(tree, node, row_ranks[own[LEVEL]])
-            child = _child(tree, node, kid)
-            if child == NONE:
-                return route, np.int64(NONE)
-            route = with_room(route, n, 1)
-            route[n] = child
-            n += 1
-        else:
-            route, n = _cells_of_row(tree, node, box, route, n)
-            if n == NONE:
-                return route, np.int64(NONE)
-    return route, np.int64(n)
+        is_over = level >= len(row_ranks) if kind == K_NODE else covers(box, tree.regions, node)
+        if not is_over and kind != K_NODE:
+            n = _cells_of_row(tree, node, box, route, n)
+            if n < 0:
+                return n
+            continue
+        kid = np.int64(NONE) if is_over else _cut(tree, node, row_ranks[level])
+        child = _child(tree, node, kid)
+        if child == NONE:
+            return np.int64(NONE)
+        if n == len(route):
+            return np.int64(TOO_LONG)
+        route[n] = child
+        n += 1
+    return n
 
 
-@kernel
+@lean_kernel
 def _cut(tree, node, rank):
     """The position in `kids` of the cut of a rank."""
-    own = tree.nodes[node]
-    return np.int64(own[KIDS]) + borders_up_to(tree.borders, np.int64(own[BORDERS]), np.int64(own[ACROSS]) - 1, rank)
+    first, cuts = np.int64(tree.nodes[node, BORDERS]), np.int64(tree.nodes[node, ACROSS])
+    return np.int64(tree.nodes[node, KIDS]) + borders_up_to(tree.borders, first, cuts - 1, rank)
 
 
-@kernel
+@lean_kernel
 def _child(tree, node, kid):
     """A child of a k-node, or the dummy of any node (kid NONE), created if absent; NONE without room."""
-    own = tree.nodes[node]
-    child = np.int64(own[DUMMY]) if kid == NONE else np.int64(tree.kids[kid])
+    child = np.int64(tree.nodes[node, DUMMY]) if kid == NONE else np.int64(tree.kids[kid])
     if child == NONE:
-        level = own[LEVEL] + 1 if kid != NONE else own[LEVEL]
-        child = add_leaf(tree, node, kid, level, tree.regions[node])
-    return child
+        level = np.int64(tree.nodes[node, LEVEL])
+        child = add_leaf(tree, node, kid, level + 1 if kid != NONE else level)
+    return np.int64(child)
 
 
-@kernel
+@lean_kernel
 def _cells_of_row(tree, node, box, route, n):
-    own = tree.nodes[node]
+    """The length of the route with the cells of a node behind route[:n]; NONE or TOO_LONG."""
     left, right, below, above = cell_range(tree, node, box)
-    route = with_room(route, n, (right - left + 1) * (above - below + 1))
+    if n + (right - left + 1) * (above - below + 1) > len(route):
+        return np.int64(TOO_LONG)
+    first, across = np.int64(tree.nodes[node, KIDS]), np.int64(tree.nodes[node, ACROSS])
     for line in range(below, above + 1):
         for column in range(left, right + 1):
-            kid = np.int64(own[KIDS]) + line * own[ACROSS] + column
+            kid = first + line * across + column
             child = np.int64(tree.kids[kid])
             if child == NONE:
-                child = add_leaf(tree, node, kid, own[LEVEL], cell_region(tree, node, column, line))
+                child = np.int64(add_leaf(tree, node, kid, np.int64(tree.nodes[node, LEVEL])))
                 if child == NONE:
-                    return route, np.int64(NONE)
+                    return np.int64(NONE)
+                confine_to_cell(tree, child, node, column, line)
             route[n] = child
             n += 1
-    return route, np.int64(n)
+    return n
 
 
 @kernel

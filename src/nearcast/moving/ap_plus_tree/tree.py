@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.arrays.jit import inline_kernel, kernel
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import BOX_WIDTH, Lists, empty_lists, list_bytes
 from nearcast.moving.entry_lists.place_codes import PlaceCodes
 
@@ -68,17 +68,19 @@ def tree_bytes(tree: Tree) -> int:
     return sum(int(array.nbytes) for array in own) + list_bytes(tree.rows) + list_bytes(tree.messages)
 
 
-@kernel
-def add_leaf(tree, parent, kid, level, region):
-    """Create the empty leaf of an absent child; return its number, or NONE without room."""
+@lean_kernel
+def add_leaf(tree, parent, kid, level):
+    """Create the empty leaf of an absent child, with its parent's region; return its number, or NONE without room."""
     node = tree.used[USED_NODES]
     if node == len(tree.nodes):
         tree.used[LACKING] = 1
         return np.int64(NONE)
     tree.used[USED_NODES] += 1
-    tree.nodes[node] = 0
+    for k in range(8):
+        tree.nodes[node, k] = 0
+    for k in range(4):
+        tree.regions[node, k] = tree.regions[parent, k]
     tree.nodes[node, LEVEL], tree.nodes[node, DUMMY] = level, NONE
-    tree.regions[node] = region
     if kid == NONE:
         tree.nodes[parent, DUMMY] = node
     else:
@@ -102,30 +104,38 @@ def borders_up_to(borders, first, count, value):
 @inline_kernel
 def cell_range(tree, node, box):
     """The first and last column, and the first and last line, of the cells that a box overlaps."""
-    own, borders = tree.nodes[node], tree.borders
-    at, across, down = np.int64(own[BORDERS]), np.int64(own[ACROSS]) - 1, np.int64(own[DOWN]) - 1
+    nodes, borders = tree.nodes, tree.borders
+    at, across, down = (
+        np.int64(nodes[node, BORDERS]),
+        np.int64(nodes[node, ACROSS]) - 1,
+        np.int64(nodes[node, DOWN]) - 1,
+    )
     left, right = borders_up_to(borders, at, across, box[0]), borders_up_to(borders, at, across, box[2])
     below, above = borders_up_to(borders, at + across, down, box[1]), borders_up_to(borders, at + across, down, box[3])
     return left, right, below, above
 
 
-@inline_kernel
-def cell_region(tree, node, column, line):
-    """The region of a cell, within the region of its node."""
-    own, borders = tree.nodes[node], tree.borders
-    at, across, down = np.int64(own[BORDERS]), np.int64(own[ACROSS]), np.int64(own[DOWN])
-    region = tree.regions[node].copy()
+@lean_kernel
+def confine_to_cell(tree, leaf, node, column, line):
+    """Confine the region of a new leaf, which is that of its parent, to a cell of the parent."""
+    nodes, borders, regions = tree.nodes, tree.borders, tree.regions
+    at, across, down = np.int64(nodes[node, BORDERS]), np.int64(nodes[node, ACROSS]), np.int64(nodes[node, DOWN])
     if column > 0:
-        region[0] = borders[at + column - 1]
+        regions[leaf, 0] = borders[at + column - 1]
     if column < across - 1:
-        region[2] = borders[at + column]
+        regions[leaf, 2] = borders[at + column]
     if line > 0:
-        region[1] = borders[at + across - 1 + line - 1]
+        regions[leaf, 1] = borders[at + across - 1 + line - 1]
     if line < down - 1:
-        region[3] = borders[at + across - 1 + line]
-    return region
+        regions[leaf, 3] = borders[at + across - 1 + line]
 
 
 @inline_kernel
-def covers(box, region):
-    return box[0] <= region[0] and box[1] <= region[1] and box[2] >= region[2] and box[3] >= region[3]
+def covers(box, regions, node):
+    """Whether a box covers the region of a node."""
+    return (
+        box[0] <= regions[node, 0]
+        and box[1] <= regions[node, 1]
+        and box[2] >= regions[node, 2]
+        and box[3] >= regions[node, 3]
+    )

@@ -193,7 +193,7 @@ def _move_one(lists, entry, move, messages, heads, out, n):
             out, n = scan_changes(lists.messages, at, move, messages, CEASING, out, n)
             drop_row(lists.rows, at, move.row)
             continue
-        if not same_within(lists.regions[at], move):  # case 3, otherwise case 1
+        if not same_within(lists.regions, at, move):  # case 3, otherwise case 1
             out, n = scan_changes(lists.messages, at, move, messages, CEASING + BEGINNING, out, n)
         overwrite(lists.rows, lists.rows.heads, at, place_of_row(lists.rows, at, move.row), entry)
     for head in heads[1]:

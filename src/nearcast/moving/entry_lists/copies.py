@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import with_room
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.matching.store import RowArrays
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
@@ -45,29 +45,28 @@ class RowMove(NamedTuple):
     is_new_only: bool  # the row is nowhere before
 
 
-@kernel
+@lean_kernel
 def lists_have_room(lists, nodes, n):
     """Whether one more entry fits into the list of each of these nodes."""
-    words = 0
+    words, heads = 0, lists.heads
     for k in range(n):
-        head = lists.heads[nodes[k]]
-        if head[COUNT] == head[ROOM]:
-            words += BOX_WIDTH * ROOMS[size_for(np.int64(head[ROOM]) + 1)]
+        node = nodes[k]
+        if heads[node, COUNT] == heads[node, ROOM]:
+            words += BOX_WIDTH * ROOMS[size_for(np.int64(heads[node, ROOM]) + 1)]
     return has_room(lists, words, 0)
 
 
-@kernel
+@lean_kernel
 def place_of_row(lists, node, row):
     """The place of a row in the list of a leaf."""
-    head = lists.heads[node]
-    first = np.int64(head[START]) + 2 * np.int64(head[ROOM])
+    first = np.int64(lists.heads[node, START]) + 2 * np.int64(lists.heads[node, ROOM])
     k = 0
     while lists.words[first + k] != row:
         k += 1
     return k
 
 
-@kernel
+@lean_kernel
 def drop_row(lists, node, row):
     k, last = place_of_row(lists, node, row), lists.heads[node, COUNT] - 1
     if k != last:
@@ -77,25 +76,30 @@ def drop_row(lists, node, row):
         release(lists, lists.heads, node)
 
 
-@kernel
-def same_within(region, move):
+@lean_kernel
+def same_within(regions, node, move):
     """Whether the old and the new box cut the same part out of a region: nothing changes there for points inside."""
-    old, new = move.rows.boxes[move.row], move.boxes[move.number]
+    old, new, row, number = move.rows.boxes, move.boxes, move.row, move.number
     return (
-        max(old[0], region[0]) == max(new[0], region[0])
-        and max(old[1], region[1]) == max(new[1], region[1])
-        and min(old[2], region[2]) == min(new[2], region[2])
-        and min(old[3], region[3]) == min(new[3], region[3])
+        max(old[row, 0], regions[node, 0]) == max(new[number, 0], regions[node, 0])
+        and max(old[row, 1], regions[node, 1]) == max(new[number, 1], regions[node, 1])
+        and min(old[row, 2], regions[node, 2]) == min(new[number, 2], regions[node, 2])
+        and min(old[row, 3], regions[node, 3]) == min(new[number, 3], regions[node, 3])
     )
 
 
 @kernel
 def scan_changes(lists, node, move, messages, reported, out, n):
     """Append the changes among the messages of a node."""
-    head = lists.heads[node]
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    words = lists.words
-    out = with_room(out, n, count)
+    out = with_room(out, n, lists.heads[node, COUNT])
+    return out, changes_in_list(lists, node, move, messages, reported, out, n)
+
+
+@lean_kernel
+def changes_in_list(lists, node, move, messages, reported, out, n):
+    """The number of changes in `out`, which has room for all messages of the node."""
+    heads, words = lists.heads, lists.words
+    start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
     for k in range(start, start + count):
         low, high = words[k], words[k + 3 * room]
         in_old = NOWHERE if move.is_new_only else overlap_of(low, high, move.old)
@@ -115,17 +119,22 @@ def scan_changes(lists, node, move, messages, reported, out, n):
         if has_terms(move.rows, move.row, messages, slot):
             out[n] = packed_pair(move.row, slot) | (BEGINS if now else 0)
             n += 1
-    return out, n
+    return n
 
 
 @kernel
 def scan_rows(lists, node, entry, stores, out, n):
     """Append the rows of a leaf that hold on a message."""
+    out = with_room(out, n, lists.heads[node, COUNT])
+    return out, _scan_rows(lists, node, entry, stores, out, n)
+
+
+@lean_kernel
+def _scan_rows(lists, node, entry, stores, out, n):
+    """The number of pairs in `out`, which has room for all rows of the leaf."""
     rows, messages = stores
-    head = lists.heads[node]
-    start, count, room = np.int64(head[START]), head[COUNT], np.int64(head[ROOM])
-    words, slot = lists.words, np.int64(entry.number)
-    out = with_room(out, n, count)
+    heads, words, slot = lists.heads, lists.words, np.int64(entry.number)
+    start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
     box = coded_box(entry.low, entry.high)
     for k in range(start, start + count):
         overlap = overlap_of(words[k], words[k + 3 * room], box)
@@ -137,4 +146,4 @@ def scan_rows(lists, node, entry, stores, out, n):
         if has_terms(rows, row, messages, slot):
             out[n] = packed_pair(row, slot)
             n += 1
-    return out, n
+    return n
