@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from engine_reference import EXPRESSIONS, Event, PlainEngine, Region, Subscriber
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 import nearcast as nc
+from engine_reference import EXPRESSIONS, Event, PlainEngine, Region, Subscriber
 from nearcast.arrays.jit import JIT_DISABLED
 
 IDS = st.integers(1, 6)
