@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearcast.engine.catalogue import methods as methods
     from nearcast.engine.engine import Engine as Engine
-    from nearcast.engine.events import Change as Change
-    from nearcast.engine.events import Match as Match
     from nearcast.engine.index import Index as Index
     from nearcast.engine.index import build_index as build_index
     from nearcast.engine.index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
     from nearcast.errors import NearcastError as NearcastError
+    from nearcast.model import Change as Change
+    from nearcast.model import Match as Match
     from nearcast.moving.moving import Moving as Moving
     from nearcast.text.analyser import Analyser as Analyser
     from nearcast.text.vocabulary import Vocabulary as Vocabulary
@@ -33,11 +33,11 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Analyser": "nearcast.text.analyser",
-    "Change": "nearcast.engine.events",
+    "Change": "nearcast.model",
     "Engine": "nearcast.engine.engine",
     "Index": "nearcast.engine.index",
     "InvalidInput": "nearcast.errors",
-    "Match": "nearcast.engine.events",
+    "Match": "nearcast.model",
     "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
     "TopK": "nearcast.topk.topk",

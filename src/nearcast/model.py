@@ -185,6 +185,33 @@ class Changes(NamedTuple):
         return len(self.signs)
 
 
+class Match(NamedTuple):
+    """One message concerns one subscription."""
+
+    message: int
+    subscription: int
+    score: float | None = None
+    """The score, where the subscription is of a scored kind."""
+
+
+class Change(NamedTuple):
+    """A message enters (+1) or leaves (-1) the results of a subscription of kind `top`, or of one that follows."""
+
+    message: int
+    subscription: int
+    change: int
+    score: float | None = None
+    """The score, for kind `top`."""
+
+
+Event = Match | Change
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """The changes of one step by subscription; what leaves a subscription comes first."""
+    return sorted(changes, key=lambda each: (each.subscription, each.change))
+
+
 class Work(NamedTuple):
     """Counts of the work done: lists, cells or tree nodes visited; rows compared with a message; rows that held.
 

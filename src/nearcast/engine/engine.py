@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.events import Change, Event, Match, events_table, in_order
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.index import Index, box_of
 from nearcast.engine.kind_arguments import read_kind, require_plain
@@ -24,7 +23,7 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import MATCH, NEVER, TOP, Kind
+from nearcast.model import MATCH, NEVER, TOP, Change, Event, Kind, Match, in_order
 from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
@@ -337,6 +336,7 @@ class Engine:
 
     def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
         """Publish a table of messages while there are results that live on."""
+        from nearcast.engine.events import events_table
         from nearcast.engine.live.messages import matches_by_message, read_live_messages
 
         read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))

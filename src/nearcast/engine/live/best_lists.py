@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.events import Change, in_order
 from nearcast.geo.space import Space
+from nearcast.model import Change, in_order
 from nearcast.text.analyser import Analyser
 from nearcast.topk.score import ABSENT, score_row
 from nearcast.topk.topk import TopK

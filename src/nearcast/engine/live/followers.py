@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.events import Change, in_order
 from nearcast.engine.live.stays import Stays
 from nearcast.geo.region import BoxRegion, Region
 from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.model import Change, in_order
 from nearcast.moving.moving import RESULTS_SCHEMA, Moving
 from nearcast.text.analyser import Analyser
 

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.events import Match
 from nearcast.geo.space import BOX_COLUMNS
-from nearcast.model import NEVER, NO_TIME
+from nearcast.model import NEVER, NO_TIME, Match
 from nearcast.tables import Dialect, as_arrow
 from nearcast.tables.messages import read_message_columns
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.engine.events import Change, in_order
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.live.best_lists import BestLists, Wanted
 from nearcast.engine.live.followers import Followers
 from nearcast.engine.live.messages import LiveMessages
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
-from nearcast.model import NO_TIME
+from nearcast.model import NO_TIME, Change, in_order
 from nearcast.text.analyser import Analyser
 
 
