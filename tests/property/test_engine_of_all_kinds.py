@@ -152,6 +152,8 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule()
     def the_clock_goes_back(self) -> None:
+        """After a step: a subscription that expired since the last one may have been forgotten, or may live again."""
+        same(self.engine.advance(), self.plain.advance())
         self.plain.clock = max(0.0, self.plain.clock - 1.0)
 
     @rule(
