@@ -13,7 +13,6 @@ FLAG_SHAPED = 4  # its region is smaller than its box
 FLAG_EXPIRES = 8
 FLAG_CHAINED = 16  # its subscription has further rows
 FLAG_LEAVING = 32  # removed; only readers of older versions see it
-FLAG_POLYGON = 64  # its region is a polygon, and not a circle
 
 NEEDS_VERIFYING = FLAG_NEGATIVE | FLAG_SHAPED | FLAG_EXPIRES
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.ragged import distinct, starts_of
-from nearcast.matching.deliver import found_by
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import PointSearcher, Searcher, point_message
 from nearcast.matching.store import StoreView
+from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import NO_TIME, Found, MessageBatch, Work
 
 _MOST_WAITING = 1024
@@ -94,11 +94,11 @@ class Snapshot(NamedTuple):
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
         hits, work = self.searcher.match(messages)
-        more = None
         if self.termless is not None:
             more, more_work = self.termless.match(messages)
-            work = work.plus(more_work)
-        found = found_by(self.store, messages, hits, more, self.has_chains)
+            hits, work = joined(hits, more), work.plus(more_work)
+        hits = verified(self.store, messages, hits)
+        found = owners_sorted(self.store, hits, self.has_chains)
         return found, work._replace(matches=len(found.ids))
 
 

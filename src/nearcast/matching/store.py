@@ -23,7 +23,6 @@ from nearcast.matching.predicate import (
     FLAG_LEAVING,
     FLAG_LIVE,
     FLAG_NEGATIVE,
-    FLAG_POLYGON,
     FLAG_SHAPED,
     NEEDS_VERIFYING,
 )
@@ -240,9 +239,8 @@ class RowStore:
         self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
         shaped = np.flatnonzero(numbers != NO_SHAPE)
         if len(shaped):
-            own = shapes.take(numbers[shaped])
-            self._shapes[rows[shaped]] = self.shape_table.add(own)
-            flags[shaped] |= np.where(own.is_polygon, np.uint8(FLAG_SHAPED | FLAG_POLYGON), np.uint8(FLAG_SHAPED))
+            self._shapes[rows[shaped]] = self.shape_table.add(shapes.take(numbers[shaped]))
+            flags[shaped] |= FLAG_SHAPED
 
     def _add_expires(self, rows: np.ndarray, expires: np.ndarray, flags: np.ndarray) -> None:
         timed = expires != NEVER
@@ -305,13 +303,7 @@ class RowStore:
         made.id_step = header.get("id_step")
         if reuses_numbers:
             made._free = np.flatnonzero(made.arrays.flags == 0).tolist()
-        made._flag_polygons()
         return made
-
-    def _flag_polygons(self) -> None:
-        """Flag the rows with polygons: indexes that were saved earlier do not have this flag."""
-        shaped = np.flatnonzero(self.arrays.flags & (FLAG_SHAPED | FLAG_POLYGON) == FLAG_SHAPED)
-        self.flag(shaped[self.shape_table.view().blocks[self._shapes[shaped]] >= 0], FLAG_POLYGON)
 
 
 def _common_step(ids: np.ndarray, first: int, known: int | None) -> int | None:

@@ -21,8 +21,7 @@ from nearcast.matching.store import StoreView, scatter
 from nearcast.model import NO_TIME, Found, Hits, MessageBatch
 
 _AHEAD = 16
-_FEW = 32  # values that are compared one after the other, without a branch, instead of by bisection
-DOUBTS = NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE  # with FLAG_LIVE alone, a row that a method found holds in full
+_DOUBTS = NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE  # with FLAG_LIVE alone, a row that a method found holds in full
 
 
 def verified(store: StoreView, messages: MessageBatch, hits: Hits) -> Hits:
@@ -54,7 +53,7 @@ def _keep_delivered(rows, details, shapes, messages, hits, unsure, place):
             if k + _AHEAD < len(hit_rows):
                 prefetch(flags, hit_rows[k + _AHEAD])
             hit_rows[n], unsure[n_unsure] = row, row
-            is_sure = flags[row] & DOUBTS == FLAG_LIVE
+            is_sure = flags[row] & _DOUBTS == FLAG_LIVE
             n += is_sure
             n_unsure += not is_sure
             any_flags |= flags[row]
@@ -110,23 +109,16 @@ def _prefetch_tests(rows, row_shapes, shapes, unsure, k):
 def is_delivered(rows, details, shapes, row, messages, message, place):
     """Whether a row that a method has found holds in full. `place` is what `locate` wrote for the message."""
     flags = rows.flags[row]
-    if flags & DOUBTS == FLAG_LIVE:
+    if flags & _DOUBTS == FLAG_LIVE:
         return True
-    if not holds_besides_shape(rows, details, row, messages, message):
-        return False
-    return flags & FLAG_SHAPED == 0 or shape_overlaps(shapes, details.shapes[row], messages.boxes, message, place)
-
-
-@inline_kernel
-def holds_besides_shape(rows, details, row, messages, message):
-    """Whether a row that a method has found is there, has not expired, and has no NOT term of the message."""
-    flags = rows.flags[row]
     if flags & FLAG_LIVE == 0 or (flags & FLAG_LEAVING and _has_value(details.hidden, 0, len(details.hidden), row)):
         return False
     time = messages.times[message]
     if flags & FLAG_EXPIRES and time != NO_TIME and time >= details.expires[row]:
         return False
-    return flags & FLAG_NEGATIVE == 0 or not _has_not_term(rows, row, messages, message)
+    if flags & FLAG_NEGATIVE and _has_not_term(rows, row, messages, message):
+        return False
+    return flags & FLAG_SHAPED == 0 or shape_overlaps(shapes, details.shapes[row], messages.boxes, message, place)
 
 
 @inline_kernel
@@ -144,11 +136,6 @@ def _has_not_term(rows, row, messages, message):
 def _has_value(values, low, high, value):
     """Whether a value is in values[low:high], which ascends."""
     stop = high
-    if stop - low <= _FEW:
-        is_found = False
-        for k in range(low, stop):
-            is_found |= values[k] == value
-        return is_found
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < value:

@@ -15,13 +15,13 @@ from nearcast.bench.workloads.subscriptions import CHUNK, message_batch, subscri
 from nearcast.bench.workloads.times import message_times
 from nearcast.bench.workloads.workload import Workload
 from nearcast.errors import InvalidInput
-from nearcast.matching.deliver import found_by
 from nearcast.matching.method import Method, make_method
 from nearcast.matching.method import method_names as registered_names
 from nearcast.matching.row_params import RankParams
 from nearcast.matching.store import RowStore
 from nearcast.matching.subscription_set import TERMLESS_METHOD, TERMLESS_OPTIONS
 from nearcast.matching.variant import Variant, variant_of
+from nearcast.matching.verify import joined, owners_sorted, verified
 from nearcast.model import Hits, MessageBatch, RowBatch, Work
 
 OnStep = Callable[[str], None]
@@ -178,9 +178,8 @@ class VerifiedMethod:
         """The sorted numbers of subscriptions. Nodes and candidates are counted by the method."""
         store = self.method.store.view()
         hits, work = self.method.match(messages)
-        more = None
         if self._termless is not None:
             more, more_work = self._termless.match(messages)
-            work = work.plus(more_work)
-        found = found_by(store, messages, hits, more)
+            hits, work = joined(hits, more), work.plus(more_work)
+        found = owners_sorted(store, verified(store, messages, hits), True)
         return Hits(found.ids.astype(np.int32), found.starts), work._replace(matches=len(found.ids))

@@ -3,15 +3,12 @@
 The tests read only ShapeArrays. A head is a cache line of eight numbers:
 
     circle   x, y, radius, the unit vector of the centre (three numbers), the squared chord of the radius, unused
-    polygon  xmin, ymin, xmax, ymax, cells per unit of x, cells per unit of y, slabs per unit of y, inner cells
+    polygon  xmin, ymin, xmax, ymax, cells per unit of x, cells per unit of y, slabs per unit of y, unused
 
 A polygon also has a block of words: the fields FIRST_CORNER to N_ENTRIES; a grid of side x side cells, two bits each;
 the starts of the slabs' lists, one more than slabs; the lists; and the lengths of the rings. Cells divide the bounds
 into equal parts; a cell without an edge is INSIDE or OUTSIDE and decides at once. Slabs divide the bounds by y; the
 list of a slab names the edges that reach into it. Edge k runs from corner k of the polygon to corner k + 1.
-
-The inner cells are a coarse grid of 8 x 8 cells, without its outermost ones, as one whole number: a bit for each cell
-that is all inside, and above them one more than the power of two by which the other grid is finer. 0: no grid.
 """
 
 from __future__ import annotations
@@ -31,9 +28,6 @@ HEAD = 8
 FIRST_CORNER, N_CORNERS, N_RINGS, IS_MULTI, SIDE, SLABS, N_ENTRIES, BLOCK_HEAD = range(8)
 UNKNOWN, INSIDE, OUTSIDE, BORDER = range(4)
 CELLS_PER_WORD = 16
-LEAST_SIDE = 8
-INNER_SIDE = LEAST_SIDE - 2
-INNER_CELLS = INNER_SIDE * INNER_SIDE
 
 SHARE = 1e-9
 """The squared distance decides if it differs from the squared radius by more than this share, which is 0.5 um for a
@@ -132,13 +126,9 @@ def shape_overlaps(shapes, number, boxes, message, place):
     """
     block = shapes.blocks[number]
     if block >= 0:
-        return polygon_overlaps(shapes, number, boxes, message)
-    return block == CIRCLE and circle_overlaps(shapes, number, boxes, message, place)
-
-
-@inline_kernel
-def circle_overlaps(shapes, number, boxes, message, place):
-    """`shape_overlaps` for a circle."""
+        return _polygon_overlaps(shapes, number, boxes, message)
+    if block != CIRCLE:
+        return False
     if shapes.planar[0]:
         return _planar_circle_overlaps(shapes.heads, number, boxes, message)
     return _circle_overlaps(shapes.heads, number, boxes, message, place)
@@ -159,7 +149,7 @@ def _overlaps_each(shapes, numbers, boxes, place, out):
         out[i] = shape_overlaps(shapes, numbers[i], boxes, i, place)
 
 
-@inline_kernel
+@lean_kernel
 def _circle_overlaps(heads, number, boxes, message, place):
     """The same as point_box_km(...) <= radius."""
     x, y, z = heads[number, 3] - place[0], heads[number, 4] - place[1], heads[number, 5] - place[2]
@@ -174,7 +164,7 @@ def _circle_overlaps(heads, number, boxes, message, place):
     return point_box_km(heads[number, 0], heads[number, 1], boxes, message) <= heads[number, 2]
 
 
-@inline_kernel
+@lean_kernel
 def _planar_circle_overlaps(heads, number, boxes, message):
     """The same as point_box_euclid(...) <= radius. A limit of NaN leaves all decisions to it."""
     x, y = heads[number, 0], heads[number, 1]
@@ -189,8 +179,8 @@ def _planar_circle_overlaps(heads, number, boxes, message):
 
 
 @lean_kernel
-def polygon_overlaps(shapes, number, boxes, message):
-    """`shape_overlaps` for a polygon. In lon/lat, 180 and -180 are one meridian, and a pole is one point
+def _polygon_overlaps(shapes, number, boxes, message):
+    """Whether a polygon shares a point with the box. In lon/lat, 180 and -180 are one meridian, and a pole is one point
     (see `with_aliases`): a box with points of that meridian or a pole is tested by all their coordinates.
     """
     xmin, ymin, xmax, ymax = boxes[message, 0], boxes[message, 1], boxes[message, 2], boxes[message, 3]
@@ -204,13 +194,6 @@ def polygon_overlaps(shapes, number, boxes, message):
     if xmax == 180.0 and heads[number, 0] == -180.0 and _polygon_meets(shapes, number, -180.0, ymin, -180.0, ymax):
         return True
     return xmin == -180.0 and heads[number, 2] == 180.0 and _polygon_meets(shapes, number, 180.0, ymin, 180.0, ymax)
-
-
-@inline_kernel
-def is_inner_point(boxes, message):
-    """Whether a box is one point that has no other coordinates: neither on the meridian 180 nor at a pole."""
-    x, y = boxes[message, 0], boxes[message, 1]
-    return x == boxes[message, 2] and y == boxes[message, 3] and abs(x) != 180.0 and abs(y) != 90.0
 
 
 @lean_kernel
@@ -234,48 +217,8 @@ def holds_point(shapes, number, x, y):
     heads = shapes.heads
     if not (heads[number, 0] <= x and x <= heads[number, 2] and heads[number, 1] <= y and y <= heads[number, 3]):
         return False
-    if holds_surely(heads, number, x, y):
-        return True
     state = cell_state(shapes, number, x, y)
     return state == INSIDE or (state == BORDER and edges_hold_point(shapes, number, x, y))
-
-
-@inline_kernel
-def holds_surely(heads, number, x, y):
-    """Whether the head of a polygon shows that the point is inside. If not, nothing is decided."""
-    inner = int(heads[number, 7])
-    if inner == 0 or not (heads[number, 0] <= x and x <= heads[number, 2]):
-        return False
-    if not (heads[number, 1] <= y and y <= heads[number, 3]):
-        return False
-    finer = (inner >> INNER_CELLS) - 1
-    column = (int((x - heads[number, 0]) * heads[number, 4]) >> finer) - 1
-    row = (int((y - heads[number, 1]) * heads[number, 5]) >> finer) - 1
-    if column < 0 or column >= INNER_SIDE or row < 0 or row >= INNER_SIDE:
-        return False
-    return (inner >> (row * INNER_SIDE + column)) & 1 > 0
-
-
-@inline_kernel
-def grid_cell(heads, number, x, y):
-    """The cell of a point, counted from the first of the polygon's grid, by its head alone; -1 if there is no grid or
-    the point is not within the bounds.
-    """
-    inner = int(heads[number, 7])
-    if inner == 0 or not (heads[number, 0] <= x and x <= heads[number, 2]):
-        return -1
-    if not (heads[number, 1] <= y and y <= heads[number, 3]):
-        return -1
-    side = LEAST_SIDE << ((inner >> INNER_CELLS) - 1)
-    column = part_of_bounds(x, heads[number, 0], heads[number, 4], side)
-    return part_of_bounds(y, heads[number, 1], heads[number, 5], side) * side + column
-
-
-@inline_kernel
-def state_of(words, block, cell):
-    """INSIDE, OUTSIDE or BORDER: the state of a cell of the grid."""
-    word = np.int64(words[block + BLOCK_HEAD + cell // CELLS_PER_WORD])
-    return (word >> (2 * (cell % CELLS_PER_WORD))) & 3
 
 
 @lean_kernel
@@ -287,7 +230,9 @@ def cell_state(shapes, number, x, y):
         return BORDER
     column = part_of_bounds(x, heads[number, 0], heads[number, 4], side)
     row = part_of_bounds(y, heads[number, 1], heads[number, 5], side)
-    return state_of(shapes.words, block, row * side + column)
+    cell = row * side + column
+    word = np.int64(shapes.words[block + BLOCK_HEAD + cell // CELLS_PER_WORD])
+    return (word >> (2 * (cell % CELLS_PER_WORD))) & 3
 
 
 @inline_kernel
@@ -306,19 +251,12 @@ def slab_starts(words, block):
 
 
 @inline_kernel
-def slab_start(shapes, number, y):
-    """Where shapes.words has the start of the list of the slab of y."""
-    words, block = shapes.words, shapes.blocks[number]
-    slabs = np.int64(words[block + SLABS])
-    return slab_starts(words, block) + part_of_bounds(y, shapes.heads[number, 1], shapes.heads[number, 6], slabs)
-
-
-@inline_kernel
 def slab_list(shapes, number, y):
     """(first, stop): where shapes.words lists the edges that reach into the slab of y."""
-    words, block, start = shapes.words, shapes.blocks[number], slab_start(shapes, number, y)
-    lists = slab_starts(words, block) + np.int64(words[block + SLABS]) + 1
-    return lists + np.int64(words[start]), lists + np.int64(words[start + 1])
+    words, block = shapes.words, shapes.blocks[number]
+    slabs, starts = np.int64(words[block + SLABS]), slab_starts(words, block)
+    lists, slab = starts + slabs + 1, part_of_bounds(y, shapes.heads[number, 1], shapes.heads[number, 6], slabs)
+    return lists + np.int64(words[starts + slab]), lists + np.int64(words[starts + slab + 1])
 
 
 @lean_kernel

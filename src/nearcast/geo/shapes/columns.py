@@ -22,11 +22,6 @@ class ShapeColumns(NamedTuple):
     def size(self) -> int:
         return len(self.geometries)
 
-    @property
-    def is_polygon(self) -> np.ndarray:
-        """bool[n]"""
-        return np.asarray(self.geometries != None)  # noqa: E711  element by element
-
     @classmethod
     def of(cls, regions: Sequence[Region]) -> ShapeColumns:
         """The shapes of circles and polygons."""

@@ -17,11 +17,8 @@ from nearcast.geo.shapes.arrays import (
     CIRCLE,
     FIRST_CORNER,
     FREE,
-    INNER_CELLS,
-    INNER_SIDE,
     INSIDE,
     IS_MULTI,
-    LEAST_SIDE,
     N_CORNERS,
     N_ENTRIES,
     N_RINGS,
@@ -35,8 +32,8 @@ from nearcast.geo.shapes.arrays import (
     slab_starts,
 )
 
-MOST_SIDE = 128
-CELLS_PER_CORNER = 32  # eight bytes for each corner, which has 16 itself: one cell in ten has an edge
+LEAST_SIDE, MOST_SIDE = 8, 128
+CELLS_PER_CORNER = 8  # two bytes for each corner, which has 16 itself
 CORNERS_PER_SLAB = 2
 ENTRIES_PER_CORNER = 2  # beyond the first: an edge may reach into many slabs
 MARGIN = 1.0 / 64.0
@@ -232,24 +229,6 @@ def _fill_grid(shapes, number, lengths):
             x, y = (cell % side + 0.5) / head[4] + head[0], (cell // side + 0.5) / head[5] + head[1]
             state = INSIDE if edges_hold_point(shapes, number, x, y) else OUTSIDE
         _set_state(words, grid, cell, state)
-    _write_inner_cells(words, head, grid, side)
-
-
-@kernel
-def _write_inner_cells(words, head, grid, side):
-    """Write which cells of the coarse grid are all inside. A coarse cell is a square of finer ones."""
-    inner, finer = 0, 0
-    while LEAST_SIDE << finer < side:
-        finer += 1
-    size = 1 << finer
-    for cell in range(INNER_CELLS):
-        first = (cell // INNER_SIDE + 1) * size * side + (cell % INNER_SIDE + 1) * size
-        is_inside = True
-        for k in range(size * size):
-            grid_cell = first + (k // size) * side + k % size
-            is_inside = is_inside and _state(words, grid, grid_cell) == INSIDE
-        inner |= int(is_inside) << cell
-    head[7] = inner | ((finer + 1) << INNER_CELLS)
 
 
 @kernel

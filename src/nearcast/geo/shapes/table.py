@@ -50,7 +50,7 @@ class ShapeTable:
     def add(self, shapes: ShapeColumns) -> np.ndarray:
         """Store shapes of this space; return their numbers (int32), which may be those of discarded shapes."""
         numbers = self._next_numbers(shapes.size)
-        polygons = np.flatnonzero(shapes.is_polygon)
+        polygons = np.flatnonzero(shapes.geometries != None)  # noqa: E711  element by element
         put_circles(self._arrays.heads, self._arrays.blocks, numbers, shapes.circles, self.space.planar)
         if len(polygons):
             geometries = shapes.geometries[polygons]
