@@ -228,9 +228,13 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     methods: Annotated[
         str, Option(metavar="NAME,...", help='Methods of kind `top`, with or without options: "skype prune=ipt".')
     ] = "norm-lists,skype,skype prune=ipt,ciq",
-    subscriptions: Annotated[int, Option("--subscriptions", "-n", min=1, help="Number of subscriptions.")] = 100_000,
-    window: Annotated[int, Option("--window", "-w", min=1, help="Messages in the window, which is full.")] = 100_000,
-    messages: Annotated[int, Option("--messages", "-m", min=100, help="Messages that arrive.")] = 1_000,
+    subscriptions: Annotated[
+        int, Option("--subscriptions", "-n", metavar="N", min=1, help="Number of subscriptions.")
+    ] = 100_000,
+    window: Annotated[
+        int, Option("--window", "-w", metavar="N", min=1, help="Messages in the window, which is full.")
+    ] = 100_000,
+    messages: Annotated[int, Option("--messages", "-m", metavar="N", min=100, help="Messages that arrive.")] = 1_000,
     k: Annotated[int, Option("-k", min=1, help="Messages in each best list.")] = 20,
     budget: Annotated[float, Option(help="CPU seconds for each measurement; slow methods get fewer messages.")] = 20.0,
     seed: Annotated[int, Option(help="Seed of the random draws.")] = 1,
