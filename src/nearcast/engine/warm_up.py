@@ -54,8 +54,7 @@ def warm_part(part: str, n_rows: int) -> None:
     if part in OTHER_KINDS:
         OTHER_KINDS[part](n_rows)
         return
-    _warm_method(part, None, n_rows)
-    _warm_method(part, UNIT, n_rows)
+    _warm_method(part, n_rows)
     if "rank" in kinds_of(part):
         _warm_rank(part, n_rows)
 
@@ -107,18 +106,19 @@ def _warm_engine() -> None:
         engine.publish_many({"id": [1], "text": ["one"], "x": [0.5], "y": [0.5]})
 
 
-def _warm_method(name: str, space: tuple[float, float, float, float] | None, n_rows: int) -> None:
+def _warm_method(name: str, n_rows: int) -> None:
+    """Build, change and match. Planar spaces have no kernels of their own beyond those of the common part."""
     rng = np.random.default_rng(1)
     points, ranges = _messages(rng, n_rows // 8, 0.0), _messages(rng, n_rows // 8, 0.3)
-    index = build_index(_boxes(rng, 0, n_rows // 5), name, space=space)
+    index = build_index(_boxes(rng, 0, n_rows // 5), name)
     index.insert(_boxes(rng, 0, n_rows * 3 // 4))  # replaces, and makes trees grow a level
     index.insert(_boxes(rng, 0, n_rows))  # replaces, and grows enough for a rebuild
     index.insert(_boxes(rng, n_rows, 50))
-    index.insert(_expressions(space is not None))
+    index.insert(_expressions())
     for messages in (points, ranges):
         index.match(messages)
     row = {"id": 2, "tokens": ["w0"], "xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1}
-    plain = build_index([row, row | {"id": 1}], name, space=space)  # descending ids are sorted
+    plain = build_index([row, row | {"id": 1}], name)  # descending ids are sorted
     plain.match_one(["w0", "w1"], 0.5, 0.5)
     plain.match_one([f"w{k}" for k in range(100)], 0.5, 0.5)  # long messages take another path
     _warm_service(index, points, ranges, _boxes(rng, n_rows, 100))
@@ -167,14 +167,13 @@ def _boxes(rng: np.random.Generator, first: int, n: int) -> dict[str, Any]:
     }
 
 
-def _expressions(planar: bool) -> list[dict[str, Any]]:
-    circle = "circle(0.5, 0.5, 0.2)" if planar else "circle(0.5, 0.5, 30km)"
+def _expressions() -> list[dict[str, Any]]:
     expressions = ("w0 AND (w1 OR w2) NOT w3", "NOT w4", "", "w1")
     far = "2100-01-01T00:00:00Z"
     return [
         {"id": 90_000 + 10 * k + j, "expression": expression, "region": region, "expires": far if j % 2 else None}
         for k, expression in enumerate(expressions)
-        for j, region in enumerate((circle, TRIANGLE, "world"))
+        for j, region in enumerate(("circle(0.5, 0.5, 30km)", TRIANGLE, "world"))
     ]
 
 

@@ -200,6 +200,9 @@ if hasattr(os, "register_at_fork"):
 
 def work(idle: float | None) -> None:
     """The loop of a compiling process."""
+    from nearcast.arrays.jit.lean_numba import make_lean
+
+    make_lean()
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(requests,), daemon=True).start()
     if hasattr(os, "nice"):
