@@ -25,5 +25,12 @@ def with_room(out, used, extra):
     if used + extra <= len(out):
         return out
     bigger = np.empty(max(2 * len(out), used + extra), out.dtype)
-    bigger[:used] = out[:used]
+    copy_values(bigger, 0, out, 0, used)
     return bigger
+
+
+@kernel
+def copy_values(target, at, source, first, stop):
+    """Copy source[first:stop] to `target` from place `at` on. Numba takes a second to compile a copy of slices."""
+    for k in range(first, stop):
+        target[at + k - first] = source[k]

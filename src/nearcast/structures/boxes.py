@@ -18,6 +18,12 @@ def overlaps(boxes, at, box):
 
 
 @kernel
+def set_box(boxes, at, box):
+    """Set boxes[at]. Numba takes a second to compile the assignment of a row, and nothing for four numbers."""
+    boxes[at, 0], boxes[at, 1], boxes[at, 2], boxes[at, 3] = box[0], box[1], box[2], box[3]
+
+
+@kernel
 def rounded_down(value):
     """The largest float32 that is not above `value`."""
     nearest = np.float32(value)

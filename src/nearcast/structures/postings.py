@@ -21,7 +21,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.arrays.vector import finish_writes
 from nearcast.matching.predicate import row_holds
 from nearcast.structures.arena import has_many_holes, larger_room
-from nearcast.structures.boxes import outward, rounded_down
+from nearcast.structures.boxes import outward, rounded_down, set_box
 
 NO_LIST = -1
 REMOVED = -1
@@ -175,7 +175,7 @@ def _append(lists, entries, boxes, done, used):
         target = first + place
         lists.rows[target] = rows[i]
         lists.pivots[target] = pivots[i]
-        lists.boxes[target] = boxes[i]
+        set_box(lists.boxes, target, boxes[i])
         lists.lists[rows[i]] = which
         lists.places[rows[i]] = place
         finish_writes()
@@ -192,8 +192,7 @@ def _copy_entries(lists, source, count, target):
     for k in range(count):
         lists.rows[target + k] = lists.rows[source + k]
         lists.pivots[target + k] = lists.pivots[source + k]
-        for side in range(4):
-            lists.boxes[target + k, side] = lists.boxes[source + k, side]
+        set_box(lists.boxes, target + k, lists.boxes[source + k])
 
 
 @kernel
@@ -214,7 +213,7 @@ def _copy_live(old, new):
             if old.rows[k] != REMOVED:
                 new.rows[target + place] = old.rows[k]
                 new.pivots[target + place] = old.pivots[k]
-                new.boxes[target + place] = old.boxes[k]
+                set_box(new.boxes, target + place, old.boxes[k])
                 new.places[old.rows[k]] = place
                 place += 1
         new.heads[which] = (target << _COUNT_BITS) | place

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nearcast.arrays.growable import copy_values
 from nearcast.arrays.jit import inline_kernel, kernel
 from nearcast.arrays.ragged import drop_repeats, sort_in_place
 from nearcast.arrays.vector import finish_writes
@@ -204,7 +205,7 @@ def add_tokens(slots, starts, arena, n_terms, raw, offsets, out_terms):
             is_full = n_terms + 1 >= len(starts) or n_terms >= len(slots) * MAX_LOAD
             if is_full or at + stop - start > len(arena):
                 return i, n_terms
-            arena[at : at + stop - start] = raw[start:stop]
+            copy_values(arena, at, raw, start, stop)
             term = n_terms
             n_terms += 1
             starts[n_terms] = at + stop - start

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.structures.boxes import set_box
 from nearcast.structures.rtree.nodes import (
     LEAST,
     ROOT,
@@ -110,11 +111,12 @@ def best_cut(boxes, n, least):
 def _gather_sides(boxes, order, left, right):
     """Set left[k] to the box around the boxes up to k in this order, right[k] to the box around those from k on."""
     n = len(order)
-    left[0], right[n - 1] = boxes[order[0]], boxes[order[n - 1]]
+    set_box(left, 0, boxes[order[0]])
+    set_box(right, n - 1, boxes[order[n - 1]])
     for k in range(1, n):
-        left[k] = left[k - 1]
+        set_box(left, k, left[k - 1])
         widen(left[k], boxes[order[k]])
-        right[n - 1 - k] = right[n - k]
+        set_box(right, n - 1 - k, right[n - k])
         widen(right[n - 1 - k], boxes[order[n - 1 - k]])
 
 

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nearcast.arrays.growable import copy_values
 from nearcast.arrays.intmap import ABSENT, IntMapArrays, find_slot, put_one, remove_one
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.structures.arena import free_number, has_many_holes, larger_room, take_number
-from nearcast.structures.boxes import rounded_down
+from nearcast.structures.boxes import rounded_down, set_box
 from nearcast.structures.node_table import with_slots
 
 SIZE, N_LISTS, N_FREE, END, IN_USE = range(5)  # positions in ListArrays.head
@@ -143,7 +144,7 @@ def remove_row(lists, key, row):
     while lists.rows[first + k] != row:
         k += 1
     lists.rows[first + k] = lists.rows[first + last]
-    lists.boxes[first + k] = lists.boxes[first + last]
+    set_box(lists.boxes, first + k, lists.boxes[first + last])
     _cut(lists, key, which, last)
 
 
@@ -202,7 +203,7 @@ def _move(lists, which, room):
     source, target = lists.offsets[which], head[END]
     for k in range(lists.counts[which]):
         lists.rows[target + k] = lists.rows[source + k]
-        lists.boxes[target + k] = lists.boxes[source + k]
+        set_box(lists.boxes, target + k, lists.boxes[source + k])
     lists.offsets[which] = target
     head[IN_USE] += room - lists.rooms[which]
     head[END] += room
@@ -224,12 +225,13 @@ def _with_space(lists, room):
         n = len(rows) + len(rows) // 2 + room
         rows = _larger(rows, n)
         boxes = np.empty((n, 4), np.float32)
-        boxes[: len(lists.boxes)] = lists.boxes
+        for row in range(len(lists.boxes)):
+            set_box(boxes, row, lists.boxes[row])
     return ListArrays(table.keys, table.values, offsets, counts, rooms, free, rows, boxes, head)
 
 
 @kernel
 def _larger(array, n):
     out = np.empty(n, array.dtype)
-    out[: len(array)] = array
+    copy_values(out, 0, array, 0, len(array))
     return out

@@ -12,6 +12,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.structures.arena import add_to_parents
+from nearcast.structures.boxes import set_box
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.layout import TrieArrays, empty_node, set_range, views_of, widen
 
@@ -111,7 +112,7 @@ def _fill(trie, leaves, sets):
         place = spans[node, layout.FIRST_ROW] + spans[node, layout.N_ROWS]
         spans[node, layout.N_ROWS] += 1
         trie.rows[place], trie.leaves[row] = row, node
-        trie.row_boxes[place] = sets.boxes[i]
+        set_box(trie.row_boxes, place, sets.boxes[i])
         trie.numbers[row] = place * gap
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel
 from nearcast.structures.arena import first_from, free_number
+from nearcast.structures.boxes import set_box
 from nearcast.structures.trie import layout
 from nearcast.structures.trie.layout import child_of, child_place, empty_node, new_node, set_range, widen
 from nearcast.structures.trie.numbering import number_last_row
@@ -115,10 +116,10 @@ def _add_row(trie, node, row, box):
         source, target = _move_run(trie, node, 1)
         for k in range(trie.spans[node, layout.N_ROWS]):
             trie.rows[target + k] = trie.rows[source + k]
-            trie.row_boxes[target + k] = trie.row_boxes[source + k]
+            set_box(trie.row_boxes, target + k, trie.row_boxes[source + k])
     place = np.int64(trie.spans[node, layout.FIRST_ROW]) + trie.spans[node, layout.N_ROWS]
     trie.rows[place], trie.leaves[row] = row, node
-    trie.row_boxes[place] = box
+    set_box(trie.row_boxes, place, box)
     trie.spans[node, layout.N_ROWS] += 1
     above = np.int64(node)
     while above != layout.NONE:
@@ -160,7 +161,7 @@ def _drop_row(trie, node, row, former):
     former[:] = trie.row_boxes[place]
     for k in range(place, stop - 1):
         trie.rows[k] = trie.rows[k + 1]
-        trie.row_boxes[k] = trie.row_boxes[k + 1]
+        set_box(trie.row_boxes, k, trie.row_boxes[k + 1])
     trie.spans[node, layout.N_ROWS] -= 1
     trie.leaves[row] = layout.NONE
 
