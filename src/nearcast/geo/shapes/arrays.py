@@ -126,7 +126,7 @@ def shape_overlaps(shapes, number, boxes, message, place):
     """
     block = shapes.blocks[number]
     if block >= 0:
-        return _polygon_overlaps(shapes, number, boxes, message)
+        return _is_surely_in(shapes, number, boxes, message) or _polygon_overlaps(shapes, number, boxes, message)
     if block != CIRCLE:
         return False
     if shapes.planar[0]:
@@ -221,7 +221,18 @@ def holds_point(shapes, number, x, y):
     return state == INSIDE or (state == BORDER and edges_hold_point(shapes, number, x, y))
 
 
-@lean_kernel
+@inline_kernel
+def _is_surely_in(shapes, number, boxes, message):
+    """Whether the grid of a polygon shows that a corner of the box is inside: two of three hits on `mixed`. If not,
+    nothing is decided.
+    """
+    heads, x, y = shapes.heads, boxes[message, 0], boxes[message, 1]
+    if not (heads[number, 0] <= x and x <= heads[number, 2] and heads[number, 1] <= y and y <= heads[number, 3]):
+        return False
+    return cell_state(shapes, number, x, y) == INSIDE
+
+
+@inline_kernel
 def cell_state(shapes, number, x, y):
     """INSIDE, OUTSIDE or BORDER: what the grid of a polygon knows of a point within the bounds."""
     heads, block = shapes.heads, shapes.blocks[number]
