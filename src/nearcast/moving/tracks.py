@@ -57,27 +57,44 @@ def replay(moving: Moving, messages: pa.Table, tracks: Tracks, period: int) -> I
     In a step the clock moves to its end, subscriptions to their last place in it, and its messages arrive. A message
     without a time arrives in the first step.
     """
-    times = times_of(messages, "time", Faults(messages.num_rows, "raise"))
-    known = np.concatenate([times[times != NO_TIME], tracks.times])
-    if len(known) == 0:
+    plan = _plan(messages, tracks, period)
+    if plan is None:
         raise InvalidInput("neither messages nor tracks have a time; there is nothing to replay", column="time")
-    start = int(known.min())
-    steps = np.where(times == NO_TIME, 0, (times - start) // period)
-    order = np.argsort(steps, kind="stable")
-    steps, track_steps = steps[order], (tracks.times - start) // period
-    expiries = times_of(messages, "expires", Faults(messages.num_rows, "raise"))
-    ends = (expiries[expiries > start] - start) // period
-    for step in np.unique(np.concatenate([steps, track_steps, ends])).tolist():
-        arriving = messages.take(pa.array(order[slice(*np.searchsorted(steps, [step, step + 1]))]))
-        first, stop = np.searchsorted(track_steps, [step, step + 1])
-        now = start + (step + 1) * period
+    order = np.argsort(plan.of_messages, kind="stable")
+    of_messages = plan.of_messages[order]
+    for step in plan.steps.tolist():
+        arriving = messages.take(pa.array(order[slice(*np.searchsorted(of_messages, [step, step + 1]))]))
+        first, stop = np.searchsorted(plan.of_tracks, [step, step + 1])
+        now = plan.start + (step + 1) * period
         ids, places = tracks.ids[first:stop], tracks.places[first:stop]
         changes = moving.step(now, arriving if arriving.num_rows else None, ids if stop > first else None, places)
         yield ReplayStep(now, changes, arriving.num_rows, int(stop - first))
 
 
 def n_replay_steps(messages: pa.Table, tracks: Tracks, period: int) -> int:
-    """How many steps `replay` may have, for a progress bar."""
-    times = times_of(messages, "time", Faults(messages.num_rows, "raise"))
+    """The number of steps of `replay`, for a progress bar."""
+    plan = _plan(messages, tracks, period)
+    return 0 if plan is None else len(plan.steps)
+
+
+class _Plan(NamedTuple):
+    """The steps of a replay, as numbers from the first event on."""
+
+    start: int  # microseconds
+    of_messages: np.ndarray  # int64[messages]  the step in which each message arrives
+    of_tracks: np.ndarray  # int64[places]  the step of each place, ascending
+    steps: np.ndarray  # int64[...]  those with a message, a place or an expiry, ascending
+
+
+def _plan(messages: pa.Table, tracks: Tracks, period: int) -> _Plan | None:
+    """None if nothing has a time."""
+    faults = Faults(messages.num_rows, "raise")
+    times, expiries = times_of(messages, "time", faults), times_of(messages, "expires", faults)
     known = np.concatenate([times[times != NO_TIME], tracks.times])
-    return len(np.unique((known - known.min()) // period)) if len(known) else 0
+    if len(known) == 0:
+        return None
+    start = int(known.min())
+    of_messages = np.where(times == NO_TIME, 0, (times - start) // period)
+    of_tracks = (tracks.times - start) // period
+    ends = (expiries[expiries > start] - start) // period
+    return _Plan(start, of_messages, of_tracks, np.unique(np.concatenate([of_messages, of_tracks, ends])))
