@@ -35,6 +35,7 @@ def test_sets_tables_and_the_engine_are_measured(workload):
         assert (line.engine is not None) == measured
         if measured:
             assert line.engine["publish_p99"] >= line.engine["publish"] > 0 and line.engine["both"] > 0
+            assert line.engine["table_one_per_s"] > 0 and line.engine["table_ratio"] > 0
             assert line.engine["ratio"] == pytest.approx(line.engine["two_per_s"] / line.engine["one_per_s"])
 
 

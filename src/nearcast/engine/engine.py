@@ -23,7 +23,7 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import MATCH, NEVER, TOP, Change, Event, Kind, Match, in_order
+from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Kind, Match, in_order
 from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
@@ -59,7 +59,8 @@ class Engine:
     kind `top`, or that follow, messages and moves take turns with changes, since each depends on those before it.
 
     `weights` are the tokens' weights for kinds `rank` and `top`: a table (token, weight) or a Vocabulary; without
-    weights all tokens weigh the same. `clock` returns the present in seconds since 1970. `lifetime` is how long a
+    weights all tokens weigh the same. `clock` returns the present in seconds since 1970; time never goes back: if the
+    clock does, the newest time so far counts, so that what has expired stays expired. `lifetime` is how long a
     message without `expires` lives for subscriptions that follow; for ever, if it is not given.
     """
 
@@ -84,6 +85,7 @@ class Engine:
         self._results: LiveResults | None = None  # of kind `top` and of followers, from the first of them on
         self._weights = weights
         self._clock = clock
+        self._newest = NO_TIME
         self._lifetime = lifetime
         self._deadline(lifetime)
         self._next_subscription = 1
@@ -243,16 +245,17 @@ class Engine:
     def advance(self, now: datetime | timedelta | None = None) -> list[Change]:
         """Let time pass: to the present of the clock or, if later, to `now`. Returns the changes.
 
-        From then on the engine's present is never before this time, for all kinds.
+        From then on the engine's present is never before this time, for all kinds. A `now` before the newest time so
+        far raises InvalidInput and changes nothing.
         """
         with self._versions.pause():
             results = self._live_results()
             if now is not None:
                 time = self._deadline(now, "now")
-                if time < results.now:
-                    shown = " is before ".join(f"{np.datetime64(each, 'us')}Z" for each in (time, results.now))
+                if time < self._newest:
+                    shown = " is before ".join(f"{np.datetime64(each, 'us')}Z" for each in (time, self._newest))
                     raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="now")
-                results.now = time
+                self._newest = time
             present, changes = self._begin_step()
             return in_order([*changes, *results.advance(present)])
 
@@ -429,8 +432,12 @@ class Engine:
         return (stamped - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
     def _now(self) -> int:
+        """The present in microseconds since 1970: the clock, or the newest time so far if the clock has gone back."""
         now = int(self._clock() * 1_000_000)
-        return now if self._results is None else max(now, self._results.now)
+        if now < self._newest:
+            return self._newest
+        self._newest = now
+        return now
 
     def _expire_some(self, most: int) -> bool:
         """Forget up to `most` subscriptions that have expired; return whether there are more."""

@@ -221,7 +221,8 @@ class Index:
     def insert_read(self, read: Subscriptions) -> None:
         """Add subscriptions that were read with this index's vocabulary."""
         for kind in read.batches:
-            find_method(kind, self.method)
+            if kind not in self._sets:
+                find_method(kind, self.method)  # raises for a kind that the method does not serve
         with self.versions.change():
             if self._weights is None and len(read.ids):
                 self._weights = idf_weights(read, len(self.vocabulary))

@@ -21,17 +21,21 @@ def circle_boxes(circles: np.ndarray, planar: bool) -> tuple[np.ndarray, np.ndar
     A row of `circles` is x, y, radius.
     """
     if planar:
-        return _planar_boxes(circles), np.arange(len(circles) + 1)
+        boxes = np.empty((len(circles), 4))
+        write_planar_boxes(circles, boxes)
+        return boxes, np.arange(len(circles) + 1)
     boxes, starts = np.empty((2 * len(circles), 4)), np.empty(len(circles) + 1, np.int64)
     return boxes[: write_boxes(circles, boxes, starts)], starts
 
 
-def _planar_boxes(circles: np.ndarray) -> np.ndarray:
-    centres = circles[:, :2]
-    with np.errstate(over="ignore"):
-        reach = np.minimum(circles[:, 2:] * (1.0 + PAD), HUGE)
-        low, high = np.nextafter(centres - reach, -np.inf), np.nextafter(centres + reach, np.inf)
-    return np.asarray(np.clip(np.hstack([low, high]), -HUGE, HUGE))
+@kernel
+def write_planar_boxes(circles, out_boxes):
+    """Write the boxes of circles in the plane."""
+    for i in range(len(circles)):
+        reach = min(circles[i, 2] * (1.0 + PAD), HUGE)
+        for side in range(2):
+            out_boxes[i, side] = max(np.nextafter(circles[i, side] - reach, -np.inf), -HUGE)
+            out_boxes[i, side + 2] = min(np.nextafter(circles[i, side] + reach, np.inf), HUGE)
 
 
 @kernel

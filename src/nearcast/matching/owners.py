@@ -28,6 +28,9 @@ class Owners:
 
     def add(self, owner_ids: np.ndarray, rows: np.ndarray, high: int) -> np.ndarray:
         """File new rows under their ids (neighbours of one id make a chain); return the rows that are in a chain."""
+        if len(rows) == 1 and not len(self._next):
+            self._first.put(owner_ids, rows)
+            return rows[:0]
         follows = np.zeros(len(rows), bool)
         follows[1:] = owner_ids[1:] == owner_ids[:-1]
         self._first.put(owner_ids[~follows], rows[~follows])
@@ -42,6 +45,8 @@ class Owners:
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """All rows of these ids, each once; ids must not repeat. Unknown ids give none."""
         firsts: np.ndarray = self._first.get(ids)
+        if len(ids) == 1 and firsts.item(0) == ABSENT:
+            return firsts[:0]  # most new subscriptions
         firsts = np.asarray(firsts[firsts != ABSENT])
         if not len(self._next):
             return firsts

@@ -135,15 +135,16 @@ class RowStore:
         self._make_room(n_terms)
         self._know(batch.terms)
         self._know(batch.not_terms)
-        _write_rows(self._rows, self.owner_ids, self._frequencies, rows, _NewRows(*batch[:6]), self._arena_used)
+        new = _NewRows(*batch[:8])
+        n_timed, n_unverified = _write_rows(self._rows, self.owner_ids, self._frequencies, rows, new, self._arena_used)
         self._arena_used += n_terms
-        flags = self._rows.flags[rows]
-        self._add_shapes(rows, batch.shapes, shapes, flags)
-        self._add_expires(rows, batch.expires, flags)
-        self._rows.flags[rows] = flags
+        self._add_shapes(rows, batch.shapes, shapes)
+        if n_timed or len(self._expires):
+            self._expires = grown(self._expires, self.high, fill=NEVER)
+            self._expires[rows] = batch.expires
         self.params.put(self, rows, batch)
         self.live += batch.size
-        self.live_unverified += int(np.count_nonzero(flags > FLAG_LIVE))
+        self.live_unverified += n_unverified
         return rows
 
     def remove(self, rows: np.ndarray) -> None:
@@ -230,28 +231,21 @@ class RowStore:
         if len(ids) == 0:
             return True
         follows = first == 0 or bool(self.owner_ids[first - 1] < ids[0])
-        return follows and bool((ids[1:] >= ids[:-1]).all())
+        return follows and (len(ids) == 1 or bool((ids[1:] >= ids[:-1]).all()))
 
-    def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns, flags: np.ndarray) -> None:
-        if shapes.size == 0 and not len(self._shapes):
+    def _add_shapes(self, rows: np.ndarray, numbers: np.ndarray, shapes: ShapeColumns) -> None:
+        if shapes.size or len(self._shapes):
+            self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
+        if shapes.size == 0:
             return
         # Each row holds a shape of its own number, so that removing one row never takes another's shape.
-        self._shapes = grown(self._shapes, self.high, fill=NO_SHAPE)
         shaped = np.flatnonzero(numbers != NO_SHAPE)
         if len(shaped):
             self._shapes[rows[shaped]] = self.shape_table.add(shapes.take(numbers[shaped]))
-            flags[shaped] |= FLAG_SHAPED
-
-    def _add_expires(self, rows: np.ndarray, expires: np.ndarray, flags: np.ndarray) -> None:
-        timed = expires != NEVER
-        if len(self._expires) or timed.any():
-            self._expires = grown(self._expires, self.high, fill=NEVER)
-            self._expires[rows] = expires
-            flags[timed] |= FLAG_EXPIRES
 
     def _know(self, terms: np.ndarray) -> None:
         if len(terms):
-            self.n_terms = max(self.n_terms, int(terms.max()) + 1)
+            self.n_terms = max(self.n_terms, int(terms[-1] if len(terms) == 1 else terms.max()) + 1)
             self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
 
     def _compact_terms(self) -> None:
@@ -328,11 +322,17 @@ class _NewRows(NamedTuple):
     not_terms: np.ndarray
     not_starts: np.ndarray
     boxes: np.ndarray
+    shapes: np.ndarray
+    expires: np.ndarray
 
 
 @kernel
 def _write_rows(rows, owner_ids, frequencies, numbers, new, at):
-    """Write new rows under these numbers, and their terms from rows.terms[at] on: all but shapes and expiry."""
+    """Write new rows under these numbers, and their terms from rows.terms[at] on: all but shapes and expiry.
+
+    Returns the number of rows that expire, and of rows that demand more than a method decides.
+    """
+    n_timed = n_unverified = 0
     for i in range(len(numbers)):
         row = numbers[i]
         owner_ids[row] = new.owner_ids[i]
@@ -341,7 +341,14 @@ def _write_rows(rows, owner_ids, frequencies, numbers, new, at):
         rows.offsets[row] = at
         rows.n_terms[row] = new.term_starts[i + 1] - new.term_starts[i]
         rows.n_not[row] = new.not_starts[i + 1] - new.not_starts[i]
-        rows.flags[row] = FLAG_LIVE | FLAG_NEGATIVE if rows.n_not[row] else FLAG_LIVE
+        flags = FLAG_NEGATIVE if rows.n_not[row] else 0
+        if new.shapes[i] != NO_SHAPE:
+            flags |= FLAG_SHAPED
+        if new.expires[i] != NEVER:
+            flags |= FLAG_EXPIRES
+            n_timed += 1
+        n_unverified += flags != 0
+        rows.flags[row] = FLAG_LIVE | flags
         for k in range(new.term_starts[i], new.term_starts[i + 1]):
             rows.terms[at] = new.terms[k]
             frequencies[new.terms[k]] += 1
@@ -349,6 +356,7 @@ def _write_rows(rows, owner_ids, frequencies, numbers, new, at):
         for k in range(new.not_starts[i], new.not_starts[i + 1]):
             rows.terms[at] = new.not_terms[k]
             at += 1
+    return n_timed, n_unverified
 
 
 @kernel

@@ -121,8 +121,9 @@ class SubscriptionSet:
             batch = by_owner(batch)  # row numbers then follow ids, and sorted rows are sorted ids
         rows = self.store.add(batch, shapes)
         chained = self.owners.add(batch.owner_ids, rows, self.store.high)
-        self.store.flag(chained, FLAG_CHAINED)
-        self._n_chained += len(chained)
+        if len(chained):
+            self.store.flag(chained, FLAG_CHAINED)
+            self._n_chained += len(chained)
         own, termless = self._divided(rows)
         if self.termless is not None and len(termless):
             self.termless.insert(termless)
@@ -136,7 +137,7 @@ class SubscriptionSet:
     def _remove(self, ids: np.ndarray) -> None:
         if len(self.owners) == 0:
             return
-        ids = distinct(ids)
+        ids = distinct(ids) if len(ids) > 1 else ids
         rows = self.owners.rows(ids)
         if len(rows) == 0:
             return
@@ -174,6 +175,8 @@ class SubscriptionSet:
         if self.termless is None:
             return rows, rows[:0]
         has_terms = self.store.arrays.n_terms[rows] > 0
+        if np.count_nonzero(has_terms) == len(rows):
+            return rows, rows[:0]
         return rows[has_terms], rows[~has_terms]
 
     def _compact(self) -> None:

@@ -21,7 +21,7 @@ from nearcast.arrays.ragged import starts_of
 from nearcast.arrays.vector import finish_writes
 from nearcast.matching.predicate import row_holds
 from nearcast.structures.arena import has_many_holes, larger_room
-from nearcast.structures.boxes import outward, rounded_down, set_box
+from nearcast.structures.boxes import rounded_down, set_box
 
 NO_LIST = -1
 REMOVED = -1
@@ -61,16 +61,16 @@ class Postings:
         lists, rows, pivots = entries
         self.arrays = _laid_out(np.bincount(lists, minlength=n_lists), n_rows)
         self._used, self._removed = len(rows), 0
-        _append(self.arrays, entries, outward(boxes), 0, 0)
+        _append(self.arrays, entries, boxes, 0, 0)
 
     def append(
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
     ) -> None:
         """Append entries to lists, which may be new."""
         self._make_lists(n_lists, n_rows)
-        rounded, done = outward(boxes), 0
+        done = 0
         while True:
-            done, self._used = _append(self.arrays, entries, rounded, done, self._used)
+            done, self._used = _append(self.arrays, entries, boxes, done, self._used)
             if done == len(entries[0]):
                 break
             self._make_room(int(self.arrays.rooms[entries[0][done]]) * 2 + 4)
@@ -84,6 +84,8 @@ class Postings:
 
     def _make_lists(self, n_lists: int, n_rows: int) -> None:
         old = self.arrays
+        if n_lists <= len(old.heads) and n_rows <= len(old.lists):
+            return
         self.arrays = old._replace(
             heads=grown(old.heads, n_lists, fill=0),
             rooms=grown(old.rooms, n_lists, fill=0),
@@ -159,7 +161,10 @@ def list_of(lists, which):
 
 @kernel
 def _append(lists, entries, boxes, done, used):
-    """Append entries from `done` on until the arena is full; return how many are done, and the end of the arena."""
+    """Append entries from `done` on until the arena is full; return how many are done, and the end of the arena.
+
+    `boxes` are the exact boxes of the rows.
+    """
     wanted, rows, pivots = entries
     for i in range(done, len(wanted)):
         which = wanted[i]
@@ -175,7 +180,8 @@ def _append(lists, entries, boxes, done, used):
         target = first + place
         lists.rows[target] = rows[i]
         lists.pivots[target] = pivots[i]
-        set_box(lists.boxes, target, boxes[i])
+        lists.boxes[target, 0], lists.boxes[target, 1] = rounded_down(boxes[i, 0]), rounded_down(boxes[i, 1])
+        lists.boxes[target, 2], lists.boxes[target, 3] = -rounded_down(-boxes[i, 2]), -rounded_down(-boxes[i, 3])
         lists.lists[rows[i]] = which
         lists.places[rows[i]] = place
         finish_writes()

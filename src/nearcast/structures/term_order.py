@@ -14,26 +14,32 @@ TERMLESS_KEY = 0
 
 def rarest_two(store: RowStore, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rarest and the second rarest term of each row, or NO_TERM."""
-    first, second = np.full(len(rows), NO_TERM, np.int32), np.full(len(rows), NO_TERM, np.int32)
-    _rarest_two(store.arrays, store.frequencies, rows, first, second)
-    return first, second
+    return _rarest(store, rows, NO_TERM)
 
 
 def filing_terms(store: RowStore, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The rarest term of each row, or TERMLESS_KEY for rows without terms; the second rarest, or NO_TERM."""
-    first, second = rarest_two(store, rows)
-    first[first == NO_TERM] = TERMLESS_KEY
+    return _rarest(store, rows, TERMLESS_KEY)
+
+
+def _rarest(store: RowStore, rows: np.ndarray, absent: int) -> tuple[np.ndarray, np.ndarray]:
+    first, second = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    _rarest_two(store.arrays, store.frequencies, rows, absent, first, second)
     return first, second
 
 
 @kernel
-def _rarest_two(arrays, frequencies, rows, out_first, out_second):
+def _rarest_two(arrays, frequencies, rows, absent, out_first, out_second):
+    """`absent` stands for the rarest term of a row without terms."""
     for i in range(len(rows)):
+        first = second = NO_TERM
         start = arrays.offsets[rows[i]]
         for k in range(start, start + arrays.n_terms[rows[i]]):
             term = arrays.terms[k]
-            if out_first[i] == NO_TERM or frequencies[term] < frequencies[out_first[i]]:
-                out_second[i] = out_first[i]
-                out_first[i] = term
-            elif out_second[i] == NO_TERM or frequencies[term] < frequencies[out_second[i]]:
-                out_second[i] = term
+            if first == NO_TERM or frequencies[term] < frequencies[first]:
+                second = first
+                first = term
+            elif second == NO_TERM or frequencies[term] < frequencies[second]:
+                second = term
+        out_first[i] = absent if first == NO_TERM else first
+        out_second[i] = second

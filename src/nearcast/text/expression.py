@@ -105,8 +105,9 @@ _PARENTHESIS, _LITERAL, _WORD_PIECE = 1, 2, 3  # the groups of _PIECE
 _ESCAPE = re.compile(r'\\(["\\])')
 _OPERATORS = frozenset(("AND", "OR", "NOT"))
 _WORD = re.compile(r"\S+")
-# A text of words only: no parenthesis, no quote, no operator
-_ONLY_WORDS = re.compile(r'(?:\s*+(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++)++\s*+')
+_PLAIN_WORD = r'(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++'
+# A text of words, some with AND between them: no parenthesis, no quote, no other operator
+_ONLY_WORDS = re.compile(rf"\s*+{_PLAIN_WORD}(?:\s++(?:AND\s++)?+{_PLAIN_WORD})*+\s*+")
 
 
 class Parser:
@@ -134,9 +135,10 @@ class Parser:
     def _all_words(self, text: str) -> Expression:
         words = self._words
         try:
-            return _joined(And, [words[word] for word in text.split()])
+            return _joined(And, [words[word] for word in text.split() if word != "AND"])
         except KeyError:
-            return _joined(And, [self.word(match[0], text, match.start()) for match in _WORD.finditer(text)])
+            found = (match for match in _WORD.finditer(text) if match[0] != "AND")
+            return _joined(And, [self.word(match[0], text, match.start()) for match in found])
 
     def _analysed(self, word: str, text: str, position: int) -> Expression:
         tokens = self.analyser.tokens(word)

@@ -82,6 +82,8 @@ def normal_form(text: str, fold_accents: bool) -> str:
 
 def tokens_of_text(text: str, fold_accents: bool) -> list[str]:
     """The tokens of one text, in order."""
+    if text.isascii() and text.isalnum():
+        return [text.lower()]  # one word of a subscription: 0.2 us instead of 8
     text = text.replace(SEPARATOR, "\r")
     return [token for token in _TOKEN.findall(normal_form(text, fold_accents)) if _is_token(token)]
 

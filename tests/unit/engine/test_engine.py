@@ -179,3 +179,31 @@ def test_an_engine_grows_from_nothing_to_thousands() -> None:
         found = {m.subscription - 1 for m in engine.publish("w1 w2", at=(x, y))}
         wanted = {i for i in range(600) if i % 7 in (1, 2) and i % 50 <= x <= i % 50 + 5 and i % 40 <= y <= i % 40 + 5}
         assert found == wanted
+
+
+def test_time_never_goes_back() -> None:
+    clock = Clock()
+    engine = nc.Engine(clock=clock)
+    engine.subscribe("rain", expires=timedelta(seconds=10))
+    stays = engine.subscribe("rain")
+    clock.now += 20
+    assert [match.subscription for match in engine.publish("rain", at=(0, 0))] == [stays]
+    clock.now -= 20  # what has expired stays expired, whether it has been forgotten or not
+    assert [match.subscription for match in engine.publish("rain", at=(0, 0))] == [stays]
+    assert len(engine) == 1
+    late = engine.subscribe("rain", expires=timedelta(seconds=10))  # from the newest time on
+    clock.now += 25
+    assert [match.subscription for match in engine.publish("rain", at=(0, 0))] == [stays, late]
+
+
+def test_advance_to_an_earlier_time_raises_and_changes_nothing() -> None:
+    clock = Clock()
+    engine = nc.Engine(clock=clock)
+    follower = engine.subscribe("rain", box=(0, 0, 1, 1), follow=True)
+    engine.publish("rain", at=(0.5, 0.5), id=4, expires=timedelta(seconds=10))
+    earlier = datetime.fromtimestamp(clock.now - 1, UTC)
+    with pytest.raises(InvalidInput, match="the newest time so far; time does not go backwards"):
+        engine.advance(earlier)
+    assert engine.results(follower)["message"].to_pylist() == [4]
+    assert engine.advance(timedelta(seconds=10)) == [nc.Change(4, follower, -1)]
+    assert engine.advance() == []

@@ -161,3 +161,8 @@ def test_unknown_languages_are_refused_with_the_known_ones() -> None:
         Analyser(stop_words="xx")
     with pytest.raises(InvalidInput, match="english"):
         Analyser(stem="klingon")
+
+
+def test_one_plain_word_is_the_token_that_it_is_within_a_text() -> None:
+    for word in ("Pizza", "a1B2", "42", "x", "A" * 300):
+        assert Analyser().tokens(word) == Analyser().tokens(f"{word} !")

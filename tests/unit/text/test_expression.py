@@ -180,3 +180,11 @@ HOSTILE = {
 def test_an_expression_that_would_explode_is_refused_at_once(name: str) -> None:
     with pytest.raises(ExpressionError, match="more than 64 alternatives"):
         clauses(parse(HOSTILE[name], PLAIN))
+
+
+def test_and_between_plain_words_makes_no_difference_where_it_is_in_place() -> None:
+    analyser = Analyser()
+    assert parse("one AND two  AND\tthree four", analyser) == parse("one two three four", analyser)
+    for wrong in ("AND one", "one AND", "one AND AND two", "one AND OR two"):
+        with pytest.raises(ExpressionError):
+            parse(wrong, analyser)

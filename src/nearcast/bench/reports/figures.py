@@ -178,7 +178,10 @@ def _engine(record: dict[str, Any]) -> dict[str, float] | None:
     if not record.get("messages") or not record.get("pairs"):
         return None
     one, two = (record["messages"] / (median(record["threads_wall_s"][count]) or 1.0) for count in ("1", "2"))
-    return {
+    walls = record.get("table_threads_wall_s", {})
+    tables = [record["table_messages"] / (median(walls[count]) or 1.0) for count in ("1", "2") if count in walls]
+    of_tables = {"table_one_per_s": tables[0], "table_ratio": tables[1] / tables[0]} if tables else {}
+    return of_tables | {
         "messages": len(record["publish_cpu_us"]),
         "publish": median(record["publish_cpu_us"]) or 0.0,
         "publish_p99": percentile(record["publish_cpu_us"], 0.99) or 0.0,

@@ -115,6 +115,8 @@ _ENGINE = (
     _column("1 thread /s", "engine", "one_per_s"),
     _column("2 threads /s", "engine", "two_per_s"),
     _column("ratio", "engine", "ratio", text=_times),
+    _column("tables /s", "engine", "table_one_per_s"),
+    _column("ratio", "engine", "table_ratio", text=_times),
 )
 _FROM_TABLE = (
     _column("build µs", "table_build", "whole"),

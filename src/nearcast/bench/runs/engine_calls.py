@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,6 +23,8 @@ from nearcast.model import Hits
 
 _NOON_S = (FIRST_MESSAGE + DAY // 2) / 1e6
 Message = tuple[int, str, tuple[float, float]]
+_BATCH = 500
+"""Messages of a table that a thread publishes at once."""
 
 
 def engine_group(case: Case) -> str | None:
@@ -80,10 +82,13 @@ def _run(engine: Engine, messages: list[Message], later: list[dict[str, Any]], c
 
     _, took = timed(alternate)
     _forget(engine, later)
+    tables = _tables(published)
     walls: dict[str, list[float]] = {"1": [], "2": []}
+    table_walls: dict[str, list[float]] = {"1": [], "2": []}
     for _ in range(case.settings.rounds):
-        for count, rounds in walls.items():
-            rounds.append(timed(_publish_by, engine, published, int(count))[1].wall_s)
+        for count in walls:
+            walls[count].append(timed(_divided, _publish_each(engine), published, int(count))[1].wall_s)
+            table_walls[count].append(timed(_divided, _publish_tables(engine), tables, int(count))[1].wall_s)
     return {
         "publish_cpu_us": publish_us,
         "subscribe_cpu_us": subscribe_us,
@@ -91,6 +96,8 @@ def _run(engine: Engine, messages: list[Message], later: list[dict[str, Any]], c
         "pairs_cpu_s": took.cpu_s,
         "messages": len(published),
         "threads_wall_s": walls,
+        "table_messages": sum(table.num_rows for table in tables),
+        "table_threads_wall_s": table_walls,
     }
 
 
@@ -106,14 +113,37 @@ def _forget(engine: Engine, calls: list[dict[str, Any]]) -> None:
     engine.unsubscribe(*(call["id"] for call in calls))
 
 
-def _publish_by(engine: Engine, messages: list[tuple[str, tuple[float, float]]], threads: int) -> None:
-    """Publish the messages, divided over threads."""
+Place = tuple[float, float]
 
-    def publish_part(part: list[tuple[str, tuple[float, float]]]) -> None:
+
+def _publish_each(engine: Engine) -> Callable[[list[tuple[str, Place]]], None]:
+    def publish_part(part: list[tuple[str, Place]]) -> None:
         for text, place in part:
             engine.publish(text, at=place)
 
-    parts = [messages[k::threads] for k in range(threads)]
+    return publish_part
+
+
+def _publish_tables(engine: Engine) -> Callable[[list[pa.Table]], None]:
+    def publish_part(part: list[pa.Table]) -> None:
+        for table in part:
+            engine.publish_many(table)
+
+    return publish_part
+
+
+def _tables(messages: list[tuple[str, Place]]) -> list[pa.Table]:
+    """The messages as tables, repeated until each of two threads has ten."""
+    columns = {"id": range(len(messages)), "text": [text for text, _ in messages]}
+    places = {name: [place[axis] for _, place in messages] for axis, name in enumerate(("x", "y"))}
+    table = pa.table({name: pa.array(values) for name, values in (columns | places).items()})
+    tables = [table.slice(first, _BATCH) for first in range(0, len(messages), _BATCH)]
+    return tables * -(-20 // len(tables)) if tables else []
+
+
+def _divided(publish_part: Callable[[list[Any]], None], work: list[Any], threads: int) -> None:
+    """Publish messages or tables, divided over threads."""
+    parts = [work[k::threads] for k in range(threads)]
     if threads == 1:
         publish_part(parts[0])
         return

@@ -16,16 +16,14 @@ from nearcast.engine.live.followers import Followers
 from nearcast.engine.live.messages import LiveMessages
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
-from nearcast.model import NO_TIME, Change, in_order
+from nearcast.model import Change, in_order
 from nearcast.text.analyser import Analyser
 
 
 class LiveResults:
-    """Best lists and followers, with one clock and one list of expiries."""
+    """Best lists and followers, with one list of expiries."""
 
     def __init__(self, space: Space, analyser: Analyser, weights: Any) -> None:
-        self.now = NO_TIME
-        """The newest time so far, in microseconds since 1970."""
         self.lists = BestLists(space, analyser, weights)
         self.followers = Followers(space, analyser)
         self._expiries = Expiries(self._leave_it_to_the_next_step)
@@ -82,7 +80,6 @@ class LiveResults:
 
     def publish(self, messages: LiveMessages, now: int) -> list[list[Change]]:
         """The changes of each message, one message after another, all at this time."""
-        self.now = now
         steps: list[list[Change]] = [[] for _ in range(messages.size)]
         if len(self.lists):
             steps = self.lists.publish(messages.points(now))
@@ -94,12 +91,10 @@ class LiveResults:
 
     def move(self, number: int, place: Sequence[float], now: int) -> list[Change]:
         """Move a subscription that follows. Time passes for all."""
-        self.now = now
         return in_order([*self.lists.advance(now), *self.followers.move(number, place, now)])
 
     def advance(self, now: int) -> list[Change]:
         """Let time pass."""
-        self.now = now
         return in_order([*self.lists.advance(now), *self.followers.advance(now)])
 
     def results(self, number: int) -> pa.Table:

@@ -1,0 +1,96 @@
+"""Subscriptions with live results in an engine: threads, explain, weights, lon/lat, and error texts."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import nearcast as nc
+from nearcast.errors import InvalidInput
+
+
+def test_threads_that_publish_and_move_leave_exact_results() -> None:
+    engine = nc.Engine(space=(0, 0, 10, 10))
+    best = engine.subscribe("rain", near=(5, 5), kind="top", k=3, window=1000, alpha=1.0)
+    follower = engine.subscribe("rain", box=(0, 0, 1, 1), follow=True)
+    events: list[list[nc.Change]] = [[], [], []]
+
+    def publish(own: int) -> None:
+        for k in range(20):
+            found = engine.publish("rain", at=(own + k / 100, 5), id=100 * own + k)
+            events[own] += [each for each in found if isinstance(each, nc.Change)]
+
+    def move() -> None:
+        for k in range(20):
+            events[2] += engine.move(follower, (k % 3, 4, k % 3 + 1, 6))
+
+    threads = [threading.Thread(target=publish, args=(own,)) for own in (0, 1)] + [threading.Thread(target=move)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    nearest = [119, 118, 117]
+    assert engine.results(best)["message"].to_pylist() == nearest
+    changes = [each for part in events for each in part]
+    for subscription in (best, follower):
+        held: dict[int, int] = {}
+        for each in changes:
+            if each.subscription == subscription:
+                held[each.message] = held.get(each.message, 0) + each.change
+        assert set(held.values()) <= {0, 1}
+        assert {message for message, n in held.items() if n} == set(engine.results(subscription)["message"].to_pylist())
+
+
+def test_explain_compares_a_message_with_the_list_as_it_is() -> None:
+    engine = nc.Engine(space=(0, 0, 10, 10))
+    best = engine.subscribe("rain", near=(5, 5), kind="top", k=1, window=10, alpha=1.0)
+    first = engine.explain(best, "rain", at=(5, 6))
+    assert first.holds and first.threshold == 0 and first.score is not None
+    engine.publish("rain", at=(5, 5.5))
+    assert not engine.explain(best, "rain", at=(5, 6)).holds
+    nearer = engine.explain(best, "rain", at=(5, 5.1))
+    assert nearer.holds and nearer.score is not None and nearer.score > (nearer.threshold or 0) > 0
+    assert not engine.explain(best, "snow", at=(5, 5)).holds
+
+
+def test_weights_decide_which_word_counts_more() -> None:
+    engine = nc.Engine(space=(0, 0, 10, 10), weights={"token": ["rain", "flood"], "weight": [1.0, 5.0]})
+    best = engine.subscribe("rain flood", near=(5, 5), kind="top", k=2, window=10, alpha=0.0)
+    engine.publish("rain", at=(5, 5), id=1)
+    engine.publish("flood", at=(5, 5), id=2)
+    found = engine.results(best).to_pylist()
+    assert [row["message"] for row in found] == [2, 1] and found[0]["score"] > found[1]["score"]
+
+
+def test_a_follower_in_lon_lat_crosses_the_antimeridian() -> None:
+    engine = nc.Engine()
+    ship = engine.subscribe("storm", near=(179.9, 0), km=50, follow=True)
+    assert nc.Change(1, ship, 1) in engine.publish("storm", at=(-179.9, 0), id=1)
+    assert engine.move(ship, (170.0, 0)) == [nc.Change(1, ship, -1)]
+    assert engine.move(ship, (-179.8, 0)) == [nc.Change(1, ship, 1)]
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda engine: engine.move(99, (0, 0)), "no live subscription 99"),
+        (lambda engine: engine.move(1, (0, 0)), "subscription 1 does not follow; subscribe it with follow=True"),
+        (lambda engine: engine.results(1), "subscription 1 has no results"),
+        (lambda engine: engine.results(99), "no live subscription 99"),
+        (lambda engine: engine.subscribe("a", dwell=timedelta(1)), "dwell= goes with follow=True"),
+        (lambda engine: engine.subscribe("a", near=(0, 0), kind="top"), "kind='top' needs window="),
+        (lambda engine: engine.subscribe("a OR b", near=(0, 0), kind="top", window=9), "takes plain words"),
+        (lambda engine: engine.subscribe("a", kind="top", window=9), "kind='top' takes a point"),
+        (lambda engine: engine.subscribe("a", near=(0, 0), kind="top", window=9, max_dist=0), "max_dist= is a positive"),
+        (lambda engine: engine.advance("soon"), "now= is a datetime or a timedelta, not 'soon'"),
+    ],
+)
+def test_error_texts_name_the_argument(call: Any, text: str) -> None:
+    engine = nc.Engine()
+    engine.subscribe("rain")
+    with pytest.raises(InvalidInput, match=text):
+        call(engine)
+    assert len(engine) == 1
