@@ -42,7 +42,7 @@ class Policy(ABC):
         return np.ceil(np.array([most, kept]).reshape(2, -1).T).clip(max=NO_LIMIT).astype(np.int32)
 
     def learn(self, work: int, n_refills: int) -> None:
-        """Take note of the work of some refills, in comparisons."""
+        """Take note of the work of some refills, in entries of a buffer that are moved."""
         return None
 
     def observe(self, n_arrived: int, n_expired: int) -> None:
@@ -95,7 +95,7 @@ class CostSkyband(Policy):
         n / |W| * (size of the skyband + cost of a refill / steps of a walk from n down to k - 1)
 
     The best n does not depend on |W|, and no history of scores is needed: theta is the score of the n-th best at the
-    refill. Costs are in entries and postings compared. In a window of a period, arrivals and expiries differ in number:
+    refill. Costs are in entries of a buffer that are moved. In a window of a period, arrivals and expiries differ in number:
     the steps of the walk are then summed up for their shares, with a barrier at 2 n as in the paper.
     """
 
@@ -103,7 +103,7 @@ class CostSkyband(Policy):
     counts_dominators = True
 
     def __init__(self) -> None:
-        self._cost = 1000.0  # of a refill, a moving average
+        self._cost = 10_000.0  # of a refill, a moving average that begins near what 100 µs are
         self._arrival_share = 0.5
         self._depth_of: dict[int, int] = {}
         self._made_for = (0.0, 0.0)
