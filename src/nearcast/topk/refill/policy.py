@@ -95,8 +95,8 @@ class CostSkyband(Policy):
         n / |W| * (size of the skyband + cost of a refill / steps of a walk from n down to k - 1)
 
     The best n does not depend on |W|, and no history of scores is needed: theta is the score of the n-th best at the
-    refill. Costs are in entries of a buffer that are moved. In a window of a period, arrivals and expiries differ in number:
-    the steps of the walk are then summed up for their shares, with a barrier at 2 n as in the paper.
+    refill. Costs are in entries of a buffer that are moved. In a window of a period, arrivals and expiries differ in
+    number: the steps of the walk are then summed up for their shares, with a barrier at 2 n as in the paper.
     """
 
     name = "cskyband"
