@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import nearcast as nc
+from nearcast.topk.buffered.buffers import UNIT as ROOM_UNIT
 from nearcast.topk.dissemination.norm_lists.lists import N_LISTS, NEVER, NONE, bucket_of
 from nearcast.topk.methods.norm_lists import NormListsTop
 from nearcast.topk.refill.kd_order import BLOCK
+from nearcast.topk.score import THETA
 
 UNIT = (0.0, 0.0, 1.0, 1.0)
 
@@ -83,6 +86,42 @@ def test_buffers_have_a_limit_when_every_message_is_worse_than_the_one_before() 
     assert isinstance(method, NormListsTop)
     assert top.results(1)["message"].to_pylist() == [0, 1, 2, 3, 4]
     assert method.buffers.arrays.counts[0] <= method.buffers.arrays.sizes[0, 0] < 20
+
+
+@pytest.mark.parametrize("refill", ["raising", "kmax"])
+def test_memory_has_a_bound_when_one_stream_fills_every_buffer(refill: str) -> None:
+    """The bound of docs/measurements/top-k.md: two rooms of the largest size, a tenth more, and 24 bytes of columns."""
+    n, k = 300, 20
+    table = {"id": np.arange(n), "tokens": [["a"]] * n, "x": np.zeros(n), "y": np.zeros(n), "k": np.full(n, k)}
+    top = nc.TopK(table | {"alpha": np.ones(n)}, 250, space=UNIT, refill=refill)
+    method = top.method
+    assert isinstance(method, NormListsTop)
+    most = int(method.policy.sizes(np.array([k]))[0, 0]) + 1
+    bound = 24 + 8 * 2.2 * (most + ROOM_UNIT)
+    reached = 0
+    for number, x in enumerate(np.linspace(0, 1, 400)):  # each message is worse than the one before
+        top.publish({"id": [number], "text": ["a"], "x": [x], "y": [0.0]})
+        rows = len(method.buffers.arrays.counts)  # room for further subscriptions counts as subscriptions
+        assert method.buffers.nbytes <= bound * rows
+        reached = max(reached, int(method.buffers.arrays.counts[:n].min()))
+    assert reached >= most - 1, "the stream did not fill the buffers"
+
+
+def test_a_message_below_the_kth_score_enters_the_buffer_without_a_change() -> None:
+    table = {"id": [1], "tokens": [["a"]], "x": [0.0], "y": [0.0], "k": [2], "alpha": [1.0]}
+    top = nc.TopK(table, 50, space=UNIT)
+    top.publish({"id": np.arange(20), "text": ["a"] * 20, "x": np.linspace(0.1, 0.9, 20), "y": np.zeros(20)})
+    method = top.method
+    assert isinstance(method, NormListsTop)
+    theta, kth = float(top.rows.arrays.numbers[0, THETA]), top.results(1)["score"][1].as_py()
+    assert 0.0 < theta < kth, "a full buffer has a theta below its k-th score"
+    x = np.sqrt(2) * (1 - (theta + kth) / 2)
+    before, inserts = int(method.buffers.arrays.counts[0]), top.stats["inserts"]
+    changes = top.publish({"id": [99], "text": ["a"], "x": [x], "y": [0.0]})
+    assert changes.num_rows == 0 and top.stats["inserts"] == inserts + 1
+    assert method.buffers.arrays.counts[0] == before + 1 or method.buffers.arrays.counts[0] < before, "it shrank"
+    below = top.publish({"id": [100], "text": ["a"], "x": [1.0], "y": [1.0]})
+    assert below.num_rows == 0 and top.stats["inserts"] == inserts + 1, "a message below theta entered"
 
 
 def test_headers_of_blocks_hold_their_postings() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import nearcast as nc
+from nearcast.topk.methods.norm_lists import NormListsTop
+from nearcast.topk.refill.best import FIXED_WORK
 from nearcast.topk.refill.policy import CostSkyband, make_policy, skyband_size, step_cost, walk_steps
 
 
@@ -43,6 +46,21 @@ def test_dear_refills_fetch_more() -> None:
     dear = int(policy.depths(np.array([20]))[0])
     assert 20 <= cheap < dear <= 400
     assert step_cost(20, dear, 100_000, 0.5) < min(step_cost(20, n, 100_000, 0.5) for n in (dear // 2, 2 * dear))
+
+
+def test_a_first_refill_fetches_about_what_the_paper_keeps() -> None:
+    """The paper says about 30 messages at k = 20; a cost that is too low makes it 22, and buffers run dry."""
+    assert 27 <= CostSkyband().depths(np.array([20]))[0] <= 35
+
+
+def test_the_cost_of_a_refill_counts_more_than_its_postings() -> None:
+    table = {"id": np.arange(50), "tokens": [["a"]] * 50, "x": np.zeros(50), "y": np.zeros(50)}
+    top = nc.TopK(None, 100, "norm-lists", refill="cskyband", space=(0.0, 0.0, 1.0, 1.0))
+    top.publish({"id": np.arange(100), "text": ["a"] * 100, "x": np.zeros(100), "y": np.zeros(100)})
+    top.subscribe(table | {"k": np.full(50, 20)})
+    method = top.method
+    assert isinstance(method, NormListsTop) and isinstance(method.policy, CostSkyband)
+    assert method.policy._cost > FIXED_WORK
 
 
 def test_more_expiries_than_arrivals_fetch_more() -> None:

@@ -91,6 +91,13 @@ def test_the_window_may_be_a_column() -> None:
         ({"window": timedelta(0)}, "window is datetime.timedelta"),
         ({"window": None}, "no window; give window="),
         ({"subscriptions": {"k": [0, 1]}}, "row 0, column 'k': 0.0 is not within 1 to"),
+        ({"subscriptions": {"k": [1, -4]}}, "row 1, column 'k': -4.0 is not within 1 to"),
+        ({"subscriptions": {"alpha": [-0.1, 0.5]}}, "row 0, column 'alpha': -0.1 is not within 0 to 1"),
+        ({"subscriptions": {"alpha": [0.5, float("nan")]}}, "row 1, column 'alpha': nan is not within 0 to 1"),
+        ({"window": "0"}, "window is 0"),
+        ({"window": timedelta(seconds=-1)}, "window is datetime.timedelta"),
+        ({"method": "skype", "prune": "some"}, "prune is 'some'; it is one of igpt, ipt"),
+        ({"method": "skype", "leaf": 0}, "leaf is 0; it is a number of subscriptions"),
         ({"subscriptions": {"k": [1.5, 1]}}, "row 0, column 'k': 1.5 is not a whole number"),
         ({"subscriptions": {"k": [1, float("nan")]}}, "row 1, column 'k': nan is not within"),
         ({"subscriptions": {"alpha": [0.5, 1.5]}}, "row 1, column 'alpha': 1.5 is not within 0 to 1"),
@@ -111,8 +118,9 @@ def test_bad_arguments_are_refused(arguments: dict[str, Any], words: str) -> Non
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(UnknownMethod, match=r"no method 'fast' for kind 'top'; there are auto, brute"):
-        made(method="fast")
+    for kind_of_error in (UnknownMethod, nc.InvalidInput):
+        with pytest.raises(kind_of_error, match=r"no method 'fast' for kind 'top'; there are auto, brute"):
+            made(method="fast")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +142,23 @@ def test_bad_messages_change_nothing(bad: dict[str, Any], words: str) -> None:
     if "x" in bad:
         assert top.publish(bad, on_bad="skip").num_rows == 0
         assert top.rejects is not None and top.rejects.num_rows == 1
+
+
+def test_a_time_within_a_batch_may_not_go_backwards() -> None:
+    top = made(timedelta(hours=1))
+    times = ["2026-01-01T12:00:00Z", "2026-01-01T12:00:05Z", "2026-01-01T12:00:04Z"]
+    table = {"id": [1, 2, 3], "text": ["a", "a", "a"], "x": [0.0] * 3, "y": [0.0] * 3, "time": times}
+    with pytest.raises(nc.InvalidInput, match=r"row 2, column 'time': 2026-01-01T12:00:04.* is before"):
+        top.publish(table)
+    assert len(top.window) == 0 and top.stats["messages"] == 0 and top.results(1).num_rows == 0
+
+
+def test_the_clock_may_not_go_backwards() -> None:
+    top = made(timedelta(hours=1))
+    top.publish(message(1, "a", time="2026-01-01T12:00:00Z"))
+    with pytest.raises(nc.InvalidInput, match="column 'time': .*time does not go backwards"):
+        top.advance(datetime(2026, 1, 1, 11, tzinfo=UTC))
+    assert len(top.window) == 1 and top.results(1).num_rows == 1
 
 
 def test_bad_subscriptions_change_nothing() -> None:
