@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.arrays.jit.mode import compile_now
 
 compile_now()  # tests of the other modes set them in processes of their own
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background jobs; processes of tests inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first example of a property may compile a kernel.
 settings.register_profile(

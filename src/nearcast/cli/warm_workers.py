@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import os
 import select
-import signal
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nearcast.arrays.jit import JIT_DISABLED
@@ -27,10 +24,6 @@ from nearcast.errors import NearcastError
 LONGEST = ("text and places", "pyramid", "rt++-tree", "lfilter", "ap-tree")
 """The part that the others need, then the parts with the longest kernels: no process should be left with one of them
 when the others are done."""
-
-
-_LOOK = 0.2
-"""Seconds of waiting for a kernel, after which Ctrl-C is noticed."""
 
 
 class WarmUpFailed(NearcastError):
@@ -63,43 +56,18 @@ def longest_first(parts: Sequence[str]) -> list[str]:
 def compile_parts(parts: Sequence[str], processes: int) -> Iterator[Step]:
     """Compile the kernels of all parts. The processes end with the iteration."""
     pool = _Pool(processes)
-    with _late_interrupt() as end_if_interrupted:
-        try:
-            for part in parts:
-                yield pool.add(part, FEW)
-                yield from pool.finished(wait=0.0)
-                end_if_interrupted()
-            again = deque(() if JIT_DISABLED else parts)  # with many rows, once the kernels for few rows are compiled
-            while again or pool.is_busy:
-                if again and not pool.unfinished[again[0]]:
-                    yield pool.add(again.popleft(), MANY)
-                else:
-                    yield from pool.finished(wait=_LOOK)
-                end_if_interrupted()
-        finally:
-            pool.end()
-
-
-@contextmanager
-def _late_interrupt() -> Iterator[Callable[[], None]]:
-    """Let Ctrl-C wait until the function of this context is called.
-
-    Libraries call Python from C while kernels are interpreted, and an exception that is raised there can be lost.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
-        return
-    seen = threading.Event()
-
-    def end_if_interrupted() -> None:
-        if seen.is_set():
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, lambda *_: seen.set())
     try:
-        yield end_if_interrupted
+        for part in parts:
+            yield pool.add(part, FEW)
+            yield from pool.finished(wait=0.0)
+        again = deque(() if JIT_DISABLED else parts)  # with many rows, once the kernels for few rows are compiled
+        while again or pool.is_busy:
+            if again and not pool.unfinished[again[0]]:
+                yield pool.add(again.popleft(), MANY)
+            else:
+                yield from pool.finished(wait=None)
     finally:
-        signal.signal(signal.SIGINT, before)
+        pool.end()
 
 
 def requests_of(part: str, n_rows: int) -> list[Request]:
@@ -148,7 +116,7 @@ class _Pool:
             self._busy[process] = request
             process.send(0, request)
 
-    def finished(self, wait: float) -> Iterator[Step]:
+    def finished(self, wait: float | None) -> Iterator[Step]:
         """Wait for at most so many seconds, and yield the kernels that are compiled."""
         for process in select.select(list(self._busy), [], [], wait)[0]:
             request = self._busy[process]
