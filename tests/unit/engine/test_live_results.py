@@ -84,7 +84,10 @@ def test_a_follower_in_lon_lat_crosses_the_antimeridian() -> None:
         (lambda engine: engine.subscribe("a", near=(0, 0), kind="top"), "kind='top' needs window="),
         (lambda engine: engine.subscribe("a OR b", near=(0, 0), kind="top", window=9), "takes plain words"),
         (lambda engine: engine.subscribe("a", kind="top", window=9), "kind='top' takes a point"),
-        (lambda engine: engine.subscribe("a", near=(0, 0), kind="top", window=9, max_dist=0), "max_dist= is a positive"),
+        (
+            lambda engine: engine.subscribe("a", near=(0, 0), kind="top", window=9, max_dist=0),
+            "max_dist= is a positive",
+        ),
         (lambda engine: engine.advance("soon"), "now= is a datetime or a timedelta, not 'soon'"),
     ],
 )
