@@ -213,7 +213,10 @@ class Moving:
     # -- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write subscriptions, live messages and the clock to a folder, whole or not at all."""
+        """Write subscriptions, live messages and the clock to a folder, whole or not at all.
+
+        Safe regions are not written: after `open` every client reports every move.
+        """
         arrays, header = moving_state(self._set)
         arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         header |= {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}

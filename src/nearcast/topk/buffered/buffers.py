@@ -10,8 +10,9 @@ A policy says when a buffer is full. Then dominated entries go first; if too few
 keeps its best entries. So a buffer has a size limit under any stream. Policies that count dominators drop dominated
 entries at once; a buffer of theirs that has a cut is never full, and one that is complete gets a cut when it is full.
 
-An entry takes 8 bytes: the arrival number and the score rounded to float32. Rounding keeps the order of scores; where
-two rounded scores are equal, and for what is reported, the exact score is computed again.
+An entry takes 8 bytes: the arrival number and the score rounded to float32; 12 where dominators are counted. Rounding
+keeps the order of scores; where two rounded scores are equal, and for what is reported, the exact score is computed
+again.
 """
 
 from __future__ import annotations
