@@ -198,7 +198,8 @@ def _copy_entries(lists, source, count, target):
     for k in range(count):
         lists.rows[target + k] = lists.rows[source + k]
         lists.pivots[target + k] = lists.pivots[source + k]
-        set_box(lists.boxes, target + k, lists.boxes[source + k])
+        for side in range(4):
+            lists.boxes[target + k, side] = lists.boxes[source + k, side]
 
 
 @kernel
