@@ -67,6 +67,7 @@ class StoreView(NamedTuple):
 
 
 NO_ROWS = np.empty(0, np.int32)
+_FEW = 64
 
 
 class RowStore:
@@ -245,7 +246,8 @@ class RowStore:
 
     def _know(self, terms: np.ndarray) -> None:
         if len(terms):
-            self.n_terms = max(self.n_terms, int(terms[-1] if len(terms) == 1 else terms.max()) + 1)
+            highest = max(terms.tolist()) if len(terms) <= _FEW else int(terms.max())  # 0.3 us instead of 3
+            self.n_terms = max(self.n_terms, highest + 1)
             self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
 
     def _compact_terms(self) -> None:

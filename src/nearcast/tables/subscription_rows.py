@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
@@ -48,30 +48,45 @@ class OneSubscription(NamedTuple):
 
 def rows_of_one(one: OneSubscription, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, ShapeColumns]:
     """(rows, the shape they refer to) of one subscription, as a table of one row is read."""
-    boxes = one.region.boxes(space)
+    boxes, n_clauses = one.region.boxes(space), len(one.clauses)
+    n, n_boxes, shape = n_clauses * len(boxes), len(boxes), NO_SHAPE if one.region.is_box else 0
     sides = [clause.required for clause in one.clauses] + [clause.forbidden for clause in one.clauses]
-    found, at, term_lists = vocabulary.add_strings([token for side in sides for token in side]).tolist(), 0, []
-    for side in sides:
-        term_lists.append(sorted(found[at : at + len(side)]))
-        at += len(side)
-    n, n_boxes = len(one.clauses) * len(boxes), len(boxes)
+    sets = _term_sets(sides, vocabulary)
+    required = [terms for terms in sets[:n_clauses] for _ in range(n_boxes)]
+    forbidden = [terms for terms in sets[n_clauses:] for _ in range(n_boxes)]
+    starts, not_starts = (list(accumulate(map(len, terms), initial=0)) for terms in (required, forbidden))
+    ids, term_starts, forbidden_starts, expires = _columns(
+        np.int64, [one.id] * n, starts, not_starts, [one.expires] * n
+    )
+    terms, not_terms, shapes = _columns(np.int32, [*chain(*required)], [*chain(*forbidden)], [shape] * n)
     batch = RowBatch(
-        np.array([one.id] * n, np.int64),  # np.full takes 2 us
-        *_ragged(term_lists[: len(one.clauses)], n_boxes),
-        *_ragged(term_lists[len(one.clauses) :], n_boxes),
-        boxes if len(one.clauses) == 1 else np.tile(boxes, (len(one.clauses), 1)),
-        np.array([NO_SHAPE if one.region.is_box else 0] * n, np.int32),
-        np.array([one.expires] * n, np.int64),
+        ids,
+        terms,
+        term_starts,
+        not_terms,
+        forbidden_starts,
+        boxes if n_clauses == 1 else np.tile(boxes, (n_clauses, 1)),
+        shapes,
+        expires,
         {name: np.full(n, value) for name, value in one.params.items()},
     )
     return batch, NO_SHAPES if one.region.is_box else ShapeColumns.of([one.region])
 
 
-def _ragged(term_lists: Sequence[list[int]], times: int) -> tuple[np.ndarray, np.ndarray]:
-    """(values, starts) of rows with these terms, each repeated so many times."""
-    rows = [terms for terms in term_lists for _ in range(times)]
-    values = np.array([term for terms in rows for term in terms], np.int32)
-    return values, np.array([0, *accumulate(map(len, rows))], np.int64)
+def _term_sets(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary) -> list[list[int]]:
+    """The terms of each list of tokens, ascending."""
+    found, at, sets = vocabulary.add_strings([*chain(*token_lists)]).tolist(), 0, []
+    for tokens in token_lists:
+        sets.append(sorted(found[at : at + len(tokens)]))
+        at += len(tokens)
+    return sets
+
+
+def _columns(dtype: type, *columns: list[int]) -> list[np.ndarray]:
+    """The columns as parts of one array. Making one array of a list takes 0.5 us, taking a part of it 0.1."""
+    values: np.ndarray = np.array([*chain(*columns)], dtype)
+    stops = accumulate(map(len, columns))
+    return [values[stop - len(column) : stop] for column, stop in zip(columns, stops, strict=True)]
 
 
 def plain_rows(read: Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:
