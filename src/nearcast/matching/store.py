@@ -222,10 +222,13 @@ class RowStore:
 
     def _make_room(self, n_terms: int) -> None:
         """Make room for all numbered rows, and for so many more terms."""
+        self._views = None
+        if self.high <= len(self.owner_ids) and self._arena_used + n_terms <= len(self._rows.terms):
+            return
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
         terms = grown(terms, self._arena_used + n_terms)
-        self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
+        self._rows = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms])
         self.owner_ids = grown(self.owner_ids, self.high)
 
     def _continues_in_order(self, first: int, ids: np.ndarray) -> bool:

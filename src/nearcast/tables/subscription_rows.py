@@ -54,20 +54,21 @@ def rows_of_one(one: OneSubscription, vocabulary: Vocabulary, space: Space) -> t
     sets = _term_sets(sides, vocabulary)
     required = [terms for terms in sets[:n_clauses] for _ in range(n_boxes)]
     forbidden = [terms for terms in sets[n_clauses:] for _ in range(n_boxes)]
-    starts, not_starts = (list(accumulate(map(len, terms), initial=0)) for terms in (required, forbidden))
-    ids, term_starts, forbidden_starts, expires = _columns(
-        np.int64, [one.id] * n, starts, not_starts, [one.expires] * n
-    )
-    terms, not_terms, shapes = _columns(np.int32, [*chain(*required)], [*chain(*forbidden)], [shape] * n)
+    # Parts of two arrays: making an array of a list takes 0.6 us, taking a part of it 0.1.
+    starts = [0, *accumulate(map(len, required)), 0, *accumulate(map(len, forbidden))]
+    wide: np.ndarray = np.array([one.id] * n + [one.expires] * n + starts, np.int64)
+    terms, not_terms = [*chain(*required)], [*chain(*forbidden)]
+    narrow: np.ndarray = np.array([shape] * n + terms + not_terms, np.int32)
+    term_stop = n + len(terms)
     batch = RowBatch(
-        ids,
-        terms,
-        term_starts,
-        not_terms,
-        forbidden_starts,
+        wide[:n],
+        narrow[n:term_stop],
+        wide[2 * n : 3 * n + 1],
+        narrow[term_stop:],
+        wide[3 * n + 1 :],
         boxes if n_clauses == 1 else np.tile(boxes, (n_clauses, 1)),
-        shapes,
-        expires,
+        narrow[:n],
+        wide[n : 2 * n],
         {name: np.full(n, value) for name, value in one.params.items()},
     )
     return batch, NO_SHAPES if one.region.is_box else ShapeColumns.of([one.region])
@@ -80,13 +81,6 @@ def _term_sets(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary) -> 
         sets.append(sorted(found[at : at + len(tokens)]))
         at += len(tokens)
     return sets
-
-
-def _columns(dtype: type, *columns: list[int]) -> list[np.ndarray]:
-    """The columns as parts of one array. Making one array of a list takes 0.5 us, taking a part of it 0.1."""
-    values: np.ndarray = np.array([*chain(*columns)], dtype)
-    stops = accumulate(map(len, columns))
-    return [values[stop - len(column) : stop] for column, stop in zip(columns, stops, strict=True)]
 
 
 def plain_rows(read: Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:
