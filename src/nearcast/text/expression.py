@@ -14,6 +14,7 @@ import functools
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import cast
 
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
@@ -121,6 +122,9 @@ class Parser:
         if len(text) > MAX_CHARACTERS:
             reason = f"more than {MAX_CHARACTERS:,} characters: too long,"
             raise ExpressionError(reason, text[:60] + "…", 60)
+        known = self._known_words(text)
+        if known:
+            return _joined(And, known)
         if _ONLY_WORDS.fullmatch(text):
             return self._all_words(text)
         return _Descent(self, text).whole()
@@ -132,13 +136,17 @@ class Parser:
             node = self._analysed(word, text, position)
         return node
 
+    def _known_words(self, text: str) -> list[Expression]:
+        """The parts of a text of words, or of words with AND between them; none unless all were parsed before.
+
+        A word that was parsed is no operator, and has no space, quote or parenthesis.
+        """
+        found = [self._words.get(word) for word in (text.split(" AND ") if " AND " in text else text.split())]
+        return [] if None in found else cast(list[Expression], found)
+
     def _all_words(self, text: str) -> Expression:
-        words = self._words
-        try:
-            return _joined(And, [words[word] for word in text.split() if word != "AND"])
-        except KeyError:
-            found = (match for match in _WORD.finditer(text) if match[0] != "AND")
-            return _joined(And, [self.word(match[0], text, match.start()) for match in found])
+        found = (match for match in _WORD.finditer(text) if match[0] != "AND")
+        return _joined(And, [self.word(match[0], text, match.start()) for match in found])
 
     def _analysed(self, word: str, text: str, position: int) -> Expression:
         tokens = self.analyser.tokens(word)
