@@ -2,10 +2,11 @@
 
     expression   conjunction (OR conjunction)*       an empty text matches everything
     conjunction  factor ((AND)? factor)*             AND may be omitted
-    factor       NOT factor | ( expression ) | "literal" | word
+    factor       NOT factor | ( expression ) | "literal" | -word | word
 
-Operators must be in capitals. The analyser turns a word into tokens, all of which are required. A literal is one token
-of any characters; within it, \\" stands for a quote and \\\\ for a backslash.
+Operators must be in capitals; `and` and other near misses are refused (see near_misses.py). The analyser turns a word
+into tokens, all of which are required. A literal is one token of any characters; within it, \\" stands for a quote and
+\\\\ for a backslash.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import cast
 
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
+from nearcast.text.near_misses import near_miss
 
 MAX_DEPTH = 50
 """The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
@@ -130,7 +132,7 @@ class Parser:
         return _Descent(self, text).whole()
 
     def word(self, word: str, text: str, position: int) -> Expression:
-        """The AND of the tokens of one word of `text`."""
+        """The AND of the tokens of one word of `text`; its negation if a minus is before it."""
         node = self._words.get(word)
         if node is None:
             node = self._analysed(word, text, position)
@@ -149,12 +151,17 @@ class Parser:
         return _joined(And, [self.word(match[0], text, match.start()) for match in found])
 
     def _analysed(self, word: str, text: str, position: int) -> Expression:
-        tokens = self.analyser.tokens(word)
+        reason = near_miss(word)
+        if reason:
+            raise ExpressionError(reason, text, position)
+        is_negated = word.startswith("-")
+        tokens = self.analyser.tokens(word[is_negated:])
         if not tokens:
             raise ExpressionError(
                 f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position
             )
         node = _joined(And, [Token(token) for token in dict.fromkeys(tokens)])
+        node = Not(node) if is_negated else node
         if len(self._words) >= MEMO_SIZE:
             self._words.clear()
         self._words[word] = node
