@@ -120,8 +120,7 @@ def _test_shapes(store, messages, m, lists, sizes):
     branches follow no pattern.
     """
     rows, details, shapes = store
-    n, n_shaped, n_others = sizes
-    is_located = False
+    n, n_shaped, n_others, is_located = sizes[0], sizes[1], sizes[2], False
     for first in range(0, n_shaped, _TOGETHER):
         group = lists.shaped[first : min(first + _TOGETHER, n_shaped)]
         n_circles, n_polygons = _divide_shapes(details.shapes, shapes, group, lists)

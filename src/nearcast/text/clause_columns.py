@@ -22,7 +22,6 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, ClauseColumns, clauses
 from nearcast.text.expression import MAX_CHARACTERS, parse
 from nearcast.text.expression_pieces import Patterns, Pieces, WordTokens, count_pieces, write_patterns, write_pieces
-from nearcast.text.near_misses import without_unusual
 from nearcast.text.vocabulary import Vocabulary
 
 FEW = 24
@@ -30,6 +29,9 @@ FEW = 24
 
 NO_FORM = -1
 """The form of a text with a mistake."""
+
+_UNUSUAL = r"^-|[:*!&|]|^(?i:and|or|not)$"
+"""Words that begin with a minus, or may be refused."""
 
 _PLAIN = Analyser()  # reads patterns: a number is one token
 
@@ -97,7 +99,7 @@ def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Pa
     n_words = write_pieces(raw, offsets, starts, kinds, word_bytes, word_starts)
     coded = large_string_array(word_bytes, word_starts[: n_words + 1]).dictionary_encode()
     words = coded.indices.to_numpy()
-    flat, token_starts = list_parts(analyser.tokens_batch(without_unusual(coded.dictionary)))
+    flat, token_starts = list_parts(analyser.tokens_batch(_without_unusual(coded.dictionary)))
     of_words = WordTokens(vocabulary.add(flat), token_starts)
     most_tokens = int(np.diff(token_starts)[words].sum())
     out = Patterns(
@@ -109,6 +111,11 @@ def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Pa
     )
     write_patterns(Pieces(kinds, starts, words), of_words, np.full((len(vocabulary), 2), -1, np.int64), out)
     return out._replace(tokens=out.tokens[: out.token_starts[-1]])  # the rest was not written
+
+
+def _without_unusual(words: pa.Array) -> pa.Array:
+    """The words, empty where only the parser can read them."""
+    return pc.if_else(pc.match_substring_regex(words, _UNUSUAL), "", words)
 
 
 def _clauses_of_pattern(pattern: str) -> list[Clause] | None:

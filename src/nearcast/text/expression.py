@@ -4,7 +4,7 @@
     conjunction  factor ((AND)? factor)*             AND may be omitted
     factor       NOT factor | ( expression ) | "literal" | -word | word
 
-Operators must be in capitals; `and` and other near misses are refused (see near_misses.py). The analyser turns a word
+Operators must be in capitals; `and` and other near misses are refused (see `near_miss`). The analyser turns a word
 into tokens, all of which are required. A literal is one token of any characters; within it, \\" stands for a quote and
 \\\\ for a backslash.
 """
@@ -19,7 +19,6 @@ from typing import cast
 
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
-from nearcast.text.near_misses import near_miss
 
 MAX_DEPTH = 50
 """The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
@@ -111,6 +110,31 @@ _WORD = re.compile(r"\S+")
 _PLAIN_WORD = r'(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++'
 # A text of words, some with AND between them: no parenthesis, no quote, no other operator
 _ONLY_WORDS = re.compile(rf"\s*+{_PLAIN_WORD}(?:\s++(?:AND\s++)?+{_PLAIN_WORD})*+\s*+")
+
+
+_SMALL_OPERATOR = re.compile(r"and|or|not", re.IGNORECASE)
+_FIELD = re.compile(r"[^\W\d_]\w*:[^\s:/]\S*")  # not 10:30, :smile: or https://...
+_PREFIX = re.compile(r"\w{2,}\*+")
+_SYMBOL = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR", "!": "NOT", "-": "NOT"}
+
+
+def near_miss(word: str) -> str:
+    """Why a word is refused, and what to write instead; an empty string if it is a word.
+
+    Other query languages read such words differently. As words they would match nothing, or the opposite.
+    """
+    if _SMALL_OPERATOR.fullmatch(word):
+        return f"'{word}' is not an operator: write {word.upper()}, or \"{word}\" in quotes for the word,"
+    if word in _SYMBOL:
+        return f"'{word}' is not an operator: write {_SYMBOL[word]},"
+    if word.startswith("!") and word[1:2].isalnum():
+        return f"'{word}' is not a word: write NOT {word[1:]}, or -{word[1:]},"
+    if _FIELD.fullmatch(word):
+        parts = word.replace(":", " ", 1)
+        return f"'{word}' looks like a field with a value, but words are all that counts: write {parts},"
+    if _PREFIX.fullmatch(word):
+        return f"'{word}' looks like a prefix, which cannot be subscribed to: write whole words, joined by OR,"
+    return ""
 
 
 class Parser:
