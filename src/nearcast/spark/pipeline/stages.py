@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.ingest.mapping import Kind
+from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.sources import local_source
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
 from nearcast.spark.batch.match import Layout, match_batch
@@ -78,6 +80,9 @@ def stages(pipeline: Pipeline) -> list[Stage]:
 
 def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[str, Any]) -> Stage:
     """`options` are fields of IngestOptions."""
+    for each in (out, rejects):
+        mounted_path(each)
+    raw = raw._replace(sources=tuple(map(local_source, raw.sources)))
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
     return Stage(step, lambda session: ingest(session, raw.sources, kind, raw.mapping, out, rejects, options=given))
@@ -113,5 +118,6 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
 
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
+    mounted_path(out)
     step = Step("match", (index, messages), (out,), {"layout": layout})
     return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout))
