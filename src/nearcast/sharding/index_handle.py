@@ -17,7 +17,8 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.sharding.normalise import SERVED_KINDS
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded, shard_index
-from nearcast.storage import INDEX_FORMAT
+from nearcast.storage.index_folder import INDEX_FORMAT, local_index
+from nearcast.storage.location import locate
 from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
 
@@ -47,45 +48,37 @@ class IndexHandle(NamedTuple):
 
 
 def open_handle(path: str | os.PathLike[str]) -> IndexHandle:
-    """The version that is current at `path`: what `Index.save` or `nearcast pipeline build` wrote."""
-    root = Path(path)
-    if (root / MANIFEST).is_file():
-        return _handle_of_index(root)
-    if (root / "CURRENT").is_file():
-        return _handle_of_shards(root)
-    if not root.exists():
-        raise InvalidInput(f"{root} does not exist; save an index there, or name a path that this process can read")
-    raise InvalidInput(f"{root} is not a saved index: it has neither {MANIFEST} nor CURRENT")
+    """The version that is current at a path or URL: what `Index.save` or `nearcast pipeline build` wrote."""
+    place = locate(path)
+    at = place.path if place.is_local else str(path)
+    if place.child(MANIFEST).is_file():
+        return _handle_of_index(at)
+    if place.child("CURRENT").is_file():
+        return _handle_of_shards(open_sharded(at))
+    if not place.is_folder():
+        raise InvalidInput(f"{place.shown} does not exist; save an index there, or name a path that this process reads")
+    raise InvalidInput(f"{place.shown} is not a saved index: it has neither {MANIFEST} nor CURRENT")
 
 
-def _handle_of_index(root: Path) -> IndexHandle:
-    manifest = read_manifest(root, INDEX_FORMAT)
-    path, generation = os.path.abspath(root), manifest["generation"]
+def _handle_of_index(path: str) -> IndexHandle:
+    saved = local_index(path)
+    manifest = read_manifest(Path(saved.folder), INDEX_FORMAT)
     header = manifest["header"]
     others = sorted(header.keys() - {"vocabulary", "analyser", *SERVED_KINDS})
     if others:
-        raise InvalidInput(
-            f"{root} has subscriptions of kind {', '.join(others)}; Spark serves {', '.join(SERVED_KINDS)}"
-        )
+        kinds = ", ".join(others)
+        raise InvalidInput(f"{path} has subscriptions of kind {kinds}; Spark serves {' and '.join(SERVED_KINDS)}")
     n_bytes = sum(int(entry["bytes"]) for entry in manifest["arrays"].values())
     space = header["match"]["space"]
-    is_scored = _opened_index(path, generation).is_scored
-    return IndexHandle(path, generation, 1, is_scored, n_bytes, space, header["analyser"])
+    is_scored = _opened_index(path, saved.generation).is_scored
+    return IndexHandle(path, saved.generation, 1, is_scored, n_bytes, space, header["analyser"])
 
 
-def _handle_of_shards(root: Path) -> IndexHandle:
-    sharded = open_sharded(root)
-    manifest, path = sharded.manifest, os.path.abspath(sharded.path)
-    return IndexHandle(
-        path,
-        os.path.basename(path),
-        sharded.n_shards,
-        bool(sharded.n_ranked),
-        sharded.nbytes,
-        manifest["space"],
-        manifest["analyser"],
-        sharded._replace(path=path),
-    )
+def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
+    manifest, version = sharded.manifest, os.path.basename(sharded.path)
+    is_scored, numbers = bool(sharded.n_ranked), (sharded.n_shards, sharded.nbytes)
+    header = (manifest["space"], manifest["analyser"])
+    return IndexHandle(sharded.path, version, numbers[0], is_scored, numbers[1], *header, sharded)
 
 
 _OPENED: OrderedDict[tuple[str, str], Index] = OrderedDict()
@@ -93,14 +86,14 @@ _OPENED: OrderedDict[tuple[str, str], Index] = OrderedDict()
 
 def _opened_index(path: str, generation: str) -> Index:
     """The index of this generation. Raises if another one is at the path now, whatever this process has opened."""
-    now = read_manifest(Path(path), INDEX_FORMAT)["generation"]
-    if now != generation:
+    saved = local_index(path)
+    if saved.generation != generation:
         raise InvalidInput(f"the index at {path} was replaced since it was opened; open it again")
     key = (path, generation)
     if key not in _OPENED:
         for known in [each for each in _OPENED if each[0] == path]:
             del _OPENED[known]
-        _OPENED[key] = open_index(path, verify=False)
+        _OPENED[key] = open_index(saved.folder, verify=False)
         while len(_OPENED) > _MOST_OPENED:
             _OPENED.popitem(last=False)
     _OPENED.move_to_end(key)
