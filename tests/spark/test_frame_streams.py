@@ -11,7 +11,7 @@ import pytest
 
 from nearcast import spark as ncs
 from nearcast.arrays.jit import JIT_DISABLED
-from spark.test_frames import in_order, index_of, pizza_index, tables, wanted
+from spark.test_frames import in_order, index_of, needs_udtf, pizza_index, tables, wanted
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
 
@@ -106,9 +106,8 @@ def test_a_stream_of_rates(spark: Any, tmp_path: Path) -> None:
     assert found == {(k, 2) for k in ids} | {(k, 1) for k in ids if k % 2 == 0}
 
 
+@needs_udtf
 def test_sql_on_a_stream(spark: Any, tmp_path: Path) -> None:
-    if not hasattr(spark.udtf, "register") or spark.version < "4.1":
-        pytest.skip("SQL table functions need PySpark 4.1")
     streamed_messages(spark, tmp_path / "in", "match", 2).createOrReplaceTempView("frames_stream")
     ncs.register(spark, index_of("match", 2), "frames_stream_match")
     matches = spark.sql("SELECT * FROM frames_stream_match(TABLE(frames_stream))")

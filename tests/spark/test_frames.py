@@ -10,8 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions
 
 import nearcast as nc
+from markdown_pages import ROOT, run_python
 from nearcast import spark as ncs
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
@@ -23,6 +25,7 @@ from spark.nasty_tables import nasty_messages, nasty_subscriptions
 from spark.ranked_tables import ranked_subscriptions
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
+needs_udtf = pytest.mark.skipif(not hasattr(functions, "arrow_udtf"), reason="SQL table functions need PySpark 4.1")
 LAYOUTS = [(n, "replicated") for n in (0, 1, 2, 7)] + [(2, "sharded"), (7, "sharded")]
 PIZZA = pa.table({"id": [1, 2], "expression": ["pizza deal", ""], "region": ["circle(1, 2, 2km)", "world"]})
 N_SUBSCRIPTIONS, N_MESSAGES = 300, 500
@@ -123,6 +126,7 @@ def test_kept_columns_and_repeated_string_ids_belong_to_their_rows(spark: Any, n
 # -- SQL and columns of text
 
 
+@needs_udtf
 @pytest.mark.parametrize("kind", ["match", "rank"])
 def test_sql_finds_what_the_library_finds(spark: Any, kind: str) -> None:
     as_frame(spark, tables(kind)[1]).createOrReplaceTempView("frames_messages")
@@ -131,6 +135,7 @@ def test_sql_finds_what_the_library_finds(spark: Any, kind: str) -> None:
     assert in_order(found).equals(wanted(kind))
 
 
+@needs_udtf
 def test_sql_maps_and_keeps_columns_and_takes_string_ids(spark: Any) -> None:
     rows = [("a", "Pizza deal", 1.0, 2.0, "north"), ("b", "pasta", 1.0, 2.0, "south")]
     spark.createDataFrame(rows, "key string, body string, lon double, lat double, city string").createOrReplaceTempView(
@@ -297,3 +302,8 @@ def test_a_replaced_index_is_never_served_stale(spark: Any, tmp_path: Path, n_sh
         assert [row.subscription for row in of_first.collect()] == [ord("a")]
     else:
         assert "was replaced since it was opened; open it again" in one_line(of_first.collect)
+
+
+def test_the_page_about_dataframes_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_python(ROOT / "docs" / "how-to" / "match-spark-dataframes.md") > 5
