@@ -32,6 +32,11 @@ class S3Server(NamedTuple):
         """What a process needs to reach the server by plain s3:// URLs."""
         return {**CREDENTIALS, "AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": "us-east-1"}
 
+    def whole_url(self, url: str) -> str:
+        """The URL with all that a process with another environment needs, such as a worker of Spark."""
+        query = f"endpoint_override=http://127.0.0.1:{self.port}&region=us-east-1"
+        return f"{url.replace('://', '://key:secret@')}?{query}"
+
     def filesystem(self) -> pyarrow.fs.S3FileSystem:
         endpoint = f"127.0.0.1:{self.port}"
         return pyarrow.fs.S3FileSystem(

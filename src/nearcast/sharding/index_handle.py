@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from nearcast.arrays.bundle import MANIFEST, read_manifest
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nearcast.arrays.bundle import MANIFEST
 from nearcast.engine.index import Index, open_index
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.sharding.normalise import SERVED_KINDS
-from nearcast.sharding.sharded_index import ShardedIndex, open_sharded, shard_index
-from nearcast.storage.index_folder import INDEX_FORMAT, local_index
-from nearcast.storage.location import locate
-from nearcast.tables import Dialect
+from nearcast.sharding.sharded_index import REJECTS, ShardedIndex, open_sharded, shard_index
+from nearcast.storage.index_folder import saved_manifest
+from nearcast.storage.location import Location, locate
+from nearcast.tables import REJECTS_SCHEMA, Dialect
 from nearcast.text.analyser import Analyser
 
 _MOST_OPENED = 8  # indexes without shards that a worker keeps open
@@ -46,39 +48,57 @@ class IndexHandle(NamedTuple):
         """The whole index, where it has one shard or none; opened once per process."""
         return _opened_index(self.path, self.generation) if self.sharded is None else shard_index(self.sharded, 0)
 
-
-def open_handle(path: str | os.PathLike[str]) -> IndexHandle:
-    """The version that is current at a path or URL: what `Index.save` or `nearcast pipeline build` wrote."""
-    place = locate(path)
-    at = place.path if place.is_local else str(path)
-    if place.child(MANIFEST).is_file():
-        return _handle_of_index(at)
-    if place.child("CURRENT").is_file():
-        return _handle_of_shards(open_sharded(at))
-    if not place.is_folder():
-        raise InvalidInput(f"{place.shown} does not exist; save an index there, or name a path that this process reads")
-    raise InvalidInput(f"{place.shown} is not a saved index: it has neither {MANIFEST} nor CURRENT")
+    def rejects(self) -> pa.Table:
+        """The subscriptions that the build of these shards rejected: row, column, reason and the row itself."""
+        if self.sharded is None or not int(self.sharded.manifest["rejected"]):
+            return REJECTS_SCHEMA.empty_table()
+        return pq.read_table(pa.BufferReader(locate(self.sharded.part_path(REJECTS)).read()))
 
 
-def _handle_of_index(path: str) -> IndexHandle:
-    saved = local_index(path)
-    manifest = read_manifest(Path(saved.folder), INDEX_FORMAT)
+def open_handle(path: str | os.PathLike[str], version: str | None = None) -> IndexHandle:
+    """The index that is current at `path`, as `Index.save` or a build of shards wrote it, or a version of shards."""
+    root = locate(path)
+    if version is not None:
+        return _handle_of_shards(open_sharded(root.url, version))
+    names = root.names() if root.is_folder() else []
+    if MANIFEST in names:
+        return _handle_of_index(root)
+    if "CURRENT" in names:
+        return _handle_of_shards(open_sharded(root.url))
+    if not names:
+        raise InvalidInput(
+            f"{root.shown} does not exist; save an index there, or name a path that this process can read"
+        )
+    raise InvalidInput(f"{root.shown} is not a saved index: it has neither {MANIFEST} nor CURRENT")
+
+
+def _handle_of_index(root: Location) -> IndexHandle:
+    manifest = saved_manifest(root.url)
+    path, generation = root.url, manifest["generation"]
     header = manifest["header"]
     others = sorted(header.keys() - {"vocabulary", "analyser", *SERVED_KINDS})
     if others:
-        kinds = ", ".join(others)
-        raise InvalidInput(f"{path} has subscriptions of kind {kinds}; Spark serves {' and '.join(SERVED_KINDS)}")
+        raise InvalidInput(
+            f"{root.shown} has subscriptions of kind {', '.join(others)}; Spark serves {', '.join(SERVED_KINDS)}"
+        )
     n_bytes = sum(int(entry["bytes"]) for entry in manifest["arrays"].values())
     space = header["match"]["space"]
-    is_scored = _opened_index(path, saved.generation).is_scored
-    return IndexHandle(path, saved.generation, 1, is_scored, n_bytes, space, header["analyser"])
+    is_scored = _opened_index(path, generation).is_scored
+    return IndexHandle(path, generation, 1, is_scored, n_bytes, space, header["analyser"])
 
 
 def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
-    manifest, version = sharded.manifest, os.path.basename(sharded.path)
-    is_scored, numbers = bool(sharded.n_ranked), (sharded.n_shards, sharded.nbytes)
-    header = (manifest["space"], manifest["analyser"])
-    return IndexHandle(sharded.path, version, numbers[0], is_scored, numbers[1], *header, sharded)
+    manifest, path = sharded.manifest, sharded.path
+    return IndexHandle(
+        path,
+        locate(path).name,
+        sharded.n_shards,
+        bool(sharded.n_ranked),
+        sharded.nbytes,
+        manifest["space"],
+        manifest["analyser"],
+        sharded,
+    )
 
 
 _OPENED: OrderedDict[tuple[str, str], Index] = OrderedDict()
@@ -86,14 +106,14 @@ _OPENED: OrderedDict[tuple[str, str], Index] = OrderedDict()
 
 def _opened_index(path: str, generation: str) -> Index:
     """The index of this generation. Raises if another one is at the path now, whatever this process has opened."""
-    saved = local_index(path)
-    if saved.generation != generation:
-        raise InvalidInput(f"the index at {path} was replaced since it was opened; open it again")
-    key = (path, generation)
+    place, key = locate(path), (path, generation)
+    if place.is_local or key not in _OPENED:  # a store takes 30 ms to answer: what is open there is not asked for again
+        if saved_manifest(path)["generation"] != generation:
+            raise InvalidInput(f"the index at {place.shown} was replaced since it was opened; open it again")
     if key not in _OPENED:
         for known in [each for each in _OPENED if each[0] == path]:
             del _OPENED[known]
-        _OPENED[key] = open_index(saved.folder, verify=False)
+        _OPENED[key] = open_index(path, verify=False)
         while len(_OPENED) > _MOST_OPENED:
             _OPENED.popitem(last=False)
     _OPENED.move_to_end(key)

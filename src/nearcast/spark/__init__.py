@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nearcast.sharding.index_handle import open_handle
+    from nearcast.spark.frames.build import build_index as build_index
     from nearcast.spark.frames.match import match as match
     from nearcast.spark.frames.match import rejects as rejects
     from nearcast.spark.frames.sql import register as register
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     open_index = open_handle
 
 _PLACES = {
+    "build_index": ("nearcast.spark.frames.build", "build_index"),
     "match": ("nearcast.spark.frames.match", "match"),
     "open_index": ("nearcast.sharding.index_handle", "open_handle"),
     "register": ("nearcast.spark.frames.sql", "register"),

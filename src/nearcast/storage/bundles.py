@@ -75,6 +75,12 @@ def local_bundle(path: str | os.PathLike[str], fmt: Format) -> Saved:
     return Saved(str(_copy(place, fmt, manifest, content)), manifest["generation"])
 
 
+def manifest_at(path: str | os.PathLike[str], fmt: Format) -> dict[str, Any]:
+    """The manifest of the bundle that is at a path or URL now."""
+    place = locate(path)
+    return read_manifest(Path(place.path), fmt) if place.is_local else _read_manifest(place, fmt)[0]
+
+
 def _write_remote(place: Location, fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> None:
     names = place.names()
     if names and MANIFEST not in names and not all(name.startswith("arrays-") for name in names):

@@ -176,7 +176,8 @@ class Location(NamedTuple):
         except (FileNotFoundError, StorageError):
             raise
         except (OSError, pa.ArrowException) as error:
-            if self.is_local:
+            is_content = isinstance(error, pa.ArrowInvalid) and done != "opened"  # of a file that was fetched
+            if self.is_local or is_content:
                 raise
             reason = " ".join(str(error).split())
             remedy = _REMEDIES.get(self.url.partition(":")[0], "check that the store can be reached from here")

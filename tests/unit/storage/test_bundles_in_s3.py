@@ -131,10 +131,9 @@ def test_a_writer_that_fails_removes_its_own_files(url: str, monkeypatch: pytest
     def fail(*_: object) -> bytes:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bundles, "manifest_bytes", fail)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(bundles, "manifest_bytes", fail)
         write_bundle(url, FORMAT, ARRAYS, {"n": 6})
-    monkeypatch.undo()
     assert len(locate(url).names()) == 2
 
 

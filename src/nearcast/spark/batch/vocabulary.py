@@ -7,7 +7,6 @@ where frequencies are equal, so the same messages give the same file however the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +42,6 @@ def build_vocabulary(
     `analyser` (by default the one that the ingest recorded, else the default analyser).
     """
     found = count_tokens(session, messages, analyser)
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
     as_vocabulary(found).save(out)
     return {
         "messages": found.n_documents,
