@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.engine.merging import merged
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.snapshot import Snapshot
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
-from nearcast.matching.verify import merged
 from nearcast.matching.versions import Versions
 from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
 from nearcast.tables import (

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import is_null_mask
+from nearcast.engine.index import Index
 from nearcast.errors import InvalidInput
-from nearcast.model import Found
+from nearcast.model import MessageBatch
 from nearcast.sharding.index_handle import IndexHandle
 from nearcast.sharding.match_shards import CHUNK, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.tables import Dialect, OnBad
@@ -54,6 +55,8 @@ class FrameJob(NamedTuple):
     handle: IndexHandle
     columns: FrameColumns
     on_bad: OnBad = "skip"
+    counts: bool = False
+    """Whether rows of counts follow the matches of each batch: see `count_rows`."""
 
 
 # -- all shards in one process
@@ -65,40 +68,52 @@ def match_frames(job: FrameJob, batches: Iterable[pa.RecordBatch]) -> Iterator[p
         yield from _match_batch(job, batch)
 
 
-def _match_batch(job: FrameJob, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    batch, messages = _with_ids(job, batch)
-    if not batch.num_rows:
-        return
-    ids, kept = job.columns.ids(batch), job.columns.kept(batch)
-    if job.handle.n_shards == 1:
-        found_parts = _match_one_index(job, batch, messages)
-    else:
+def _match_batch(job: FrameJob, given: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    batch, messages = _with_ids(job, given)
+    n_good = 0
+    if batch.num_rows:
+        rejects, found = _find(job, messages)
+        _check_rejects(job, batch, rejects)
+        n_good = batch.num_rows - len(rejects)
+        ids, kept = job.columns.ids(batch), job.columns.kept(batch)
+        for rows, subscriptions, scores in found:
+            if len(rows):
+                yield _matches(job, ids, kept, rows, subscriptions, scores)
+    if job.counts:
+        yield count_rows(job, given, n_good)
+
+
+class _Pairs(NamedTuple):
+    """Pairs of messages, by row number, and subscriptions."""
+
+    rows: np.ndarray
+    subscriptions: np.ndarray
+    scores: np.ndarray | None
+
+
+def _find(job: FrameJob, messages: pa.Table) -> tuple[pa.Table, Iterator[_Pairs]]:
+    """(the rejects, the pairs in parts)."""
+    if job.handle.n_shards > 1:
         assert job.handle.sharded is not None
         matched = match_all_in_parts(job.handle.sharded, messages)
-        _check_rejects(job, batch, matched.rejects)
-        found_parts = map(_pairs, matched.parts)
-    for rows, subscriptions, scores in found_parts:
-        if len(rows):
-            yield _matches(job, ids, kept, rows, subscriptions, scores)
-
-
-def _match_one_index(
-    job: FrameJob, batch: pa.RecordBatch, messages: pa.Table
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+        return matched.rejects, map(_pairs, matched.parts)
     index = job.handle.open()
     read = index.read_messages(messages, on_bad="skip")
     assert index.rejects is not None
-    _check_rejects(job, batch, index.rejects)
+    return index.rejects, _find_in_one(index, read)
+
+
+def _find_in_one(index: Index, read: MessageBatch) -> Iterator[_Pairs]:
     for first in range(0, read.size, CHUNK):
         part = read.part(first, min(first + CHUNK, read.size))
-        found: Found = index.match_batch(part)
-        yield np.repeat(part.ids, np.diff(found.starts)), found.ids, found.scores
+        found = index.match_batch(part)
+        yield _Pairs(np.repeat(part.ids, np.diff(found.starts)), found.ids, found.scores)
 
 
-def _pairs(part: pa.Table) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """(rows, subscriptions, scores or None) of a matches table whose messages are row numbers."""
+def _pairs(part: pa.Table) -> _Pairs:
+    """The pairs of a matches table whose messages are row numbers."""
     scores = part["score"].to_numpy(zero_copy_only=False) if "score" in part.column_names else None
-    return part["message"].to_numpy(), part["subscription"].to_numpy(), scores
+    return _Pairs(part["message"].to_numpy(), part["subscription"].to_numpy(), scores)
 
 
 def _matches(
@@ -119,23 +134,36 @@ def _matches(
     return pa.record_batch(columns)
 
 
+def count_rows(job: FrameJob, batch: pa.RecordBatch, n_good: int) -> pa.RecordBatch:
+    """Two rows of the matches without a message: in place of the subscription they have the number of good messages of
+    a batch, and that of its bad ones, below 0. Spark sums them up on the way and drops them.
+    """
+    counts = np.array([n_good, n_good - batch.num_rows])
+    columns = {"message": pa.nulls(2, job.columns.ids(batch.slice(0, 0)).type), "subscription": pa.array(counts)}
+    if job.handle.is_scored:
+        columns["score"] = pa.nulls(2, pa.float64())
+    columns |= {name: pa.nulls(2, batch.column(at).type) for name, at in job.columns.keep}
+    return pa.record_batch(columns)
+
+
 # -- one shard after another, with a shuffle in between
 
 _MESSAGE, _KEPT = "_message", "_kept_"
 
 
-def route_frames(job: FrameJob, batch: pa.RecordBatch) -> dict[int, pa.Table]:
-    """The messages of each shard, with their ids and kept columns, as `match_routed` takes them."""
-    batch, messages = _with_ids(job, batch)
+def route_frames(job: FrameJob, given: pa.RecordBatch) -> tuple[dict[int, pa.Table], int]:
+    """(the messages of each shard with ids and kept columns, as `match_routed` takes them; how many are good)."""
+    batch, messages = _with_ids(job, given)
     if not batch.num_rows:
-        return {}
+        return {}, 0
     assert job.handle.sharded is not None
     routed, rejects = route_table(job.handle.sharded, messages)
     _check_rejects(job, batch, rejects)
     carried = {_MESSAGE: job.columns.ids(batch)} | {
         f"{_KEPT}{k}": batch.column(at) for k, (_, at) in enumerate(job.columns.keep)
     }
-    return {shard: _with_columns(table, carried) for shard, table in routed.items()}
+    by_shard = {shard: _with_columns(table, carried) for shard, table in routed.items()}
+    return by_shard, batch.num_rows - len(rejects)
 
 
 def _with_columns(table: pa.Table, carried: Mapping[str, pa.Array]) -> pa.Table:

@@ -28,7 +28,7 @@ _MOST_OPENED = 8  # indexes without shards that a worker keeps open
 
 
 class IndexHandle(NamedTuple):
-    """An index to match against. Small: it travels to workers with each task."""
+    """One version of an index to match against. Small: it travels to workers with each task."""
 
     path: str
     generation: str  # another one after each replacement

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from nearcast.spark.frames.build import build_index as build_index
     from nearcast.spark.frames.match import match as match
     from nearcast.spark.frames.match import rejects as rejects
+    from nearcast.spark.frames.sql import register as register
+    from nearcast.spark.frames.text import tokens as tokens
+    from nearcast.spark.frames.text import vocabulary as vocabulary
 
     open_index = open_handle
 
@@ -25,7 +28,10 @@ _PLACES = {
     "build_index": ("nearcast.spark.frames.build", "build_index"),
     "match": ("nearcast.spark.frames.match", "match"),
     "open_index": ("nearcast.sharding.index_handle", "open_handle"),
+    "register": ("nearcast.spark.frames.sql", "register"),
     "rejects": ("nearcast.spark.frames.match", "rejects"),
+    "tokens": ("nearcast.spark.frames.text", "tokens"),
+    "vocabulary": ("nearcast.spark.frames.text", "vocabulary"),
 }
 
 __all__ = sorted(_PLACES)

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,27 @@ def _as_arrow(source: Any) -> pa.Table:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pyspark":  # its Arrow interface would collect it
+        raise InvalidInput(
+            "a Spark DataFrame is matched where it is, by nearcast.spark.match(df, index); or pass df.toArrow()"
+        )
     try:
         if isinstance(source, list):
-            return pa.Table.from_pylist(source)
+            return _table_of_records(source)
         if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
+
+
+def _table_of_records(records: list[Any]) -> pa.Table:
+    """A column for each key that some record has, null where a record lacks it."""
+    for row, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
+    names = dict.fromkeys(name for record in records for name in record)
+    return pa.table({name: [record.get(name) for record in records] for name in names})
 
 
 def _without_views(table: pa.Table) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,8 +13,6 @@ from nearcast.geo.space import BOX_COLUMNS
 from nearcast.sharding.frame_match import FrameColumns
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.spark.runtime.session import DataFrame
-from nearcast.tables import Dialect
-from nearcast.tables.messages import read_message_columns
 
 MATCH_COLUMNS = ("message", "subscription", "score")
 _PART = re.compile(r"`([^`]*)`|([^.`]+)")
@@ -45,22 +43,26 @@ class Sent(NamedTuple):
 
 
 def select_columns(
-    frame: DataFrame, columns: Mapping[str, Any] | None, keep: Sequence[Any], dialect: Dialect, needs_id: bool = True
+    frame: DataFrame,
+    columns: Mapping[str, Any] | None,
+    keep: Sequence[Any],
+    read: Callable[[pa.Table], Any],
+    names: Sequence[str] = MESSAGE_COLUMNS,
 ) -> Sent:
-    """Only the columns that matching reads and those to keep: mapInArrow would send them all to Python.
+    """Only the columns that the task reads and those to keep: mapInArrow would send them all to Python.
 
     `columns` gives columns by their names in a messages table; a column of such a name that is not given is taken as it
-    is. A column is a name, with dots for nested fields, or an expression.
+    is. A column is a name, with dots for nested fields, or an expression. `read` raises for columns that will not do.
     """
     require_frame(frame)
-    given = _given_columns(frame, columns or {}, needs_id)
+    given = _given_columns(frame, columns or {}, names)
     sources: list[Any] = []
-    read = {name: _position(sources, source) for name, source in given.items()}
+    positions = {name: _position(sources, source) for name, source in given.items()}
     kept = tuple((_name_of(source), _position(sources, source)) for source in keep)
     _check_kept([name for name, _ in kept])
     selected, fields = _select(frame, sources)
-    sent = Sent(selected, FrameColumns(read, kept, {n: _name_of(s) for n, s in given.items()}), fields)
-    _check_types(sent, dialect, needs_id)
+    sent = Sent(selected, FrameColumns(positions, kept, {n: _name_of(s) for n, s in given.items()}), fields)
+    _check_types(sent, read)
     return sent
 
 
@@ -71,18 +73,16 @@ def require_frame(frame: Any) -> None:
         raise InvalidInput(f"messages are a Spark DataFrame, not {type(frame).__name__}; match tables with index.match")
 
 
-def _given_columns(frame: DataFrame, columns: Mapping[str, Any], needs_id: bool) -> dict[str, Any]:
-    unknown = sorted(columns.keys() - {*MESSAGE_COLUMNS})
+def _given_columns(frame: DataFrame, columns: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    unknown = sorted(columns.keys() - {*names})
     if unknown:
-        raise InvalidInput(f"columns={{...}} has no '{unknown[0]}'; there are {', '.join(MESSAGE_COLUMNS)}")
-    named = [name for name in MESSAGE_COLUMNS if name in frame.columns and not _is_replaced(name, columns)]
+        raise InvalidInput(f"columns={{...}} has no '{unknown[0]}'; there are {', '.join(names)}")
+    named = [name for name in names if name in frame.columns and not _is_replaced(name, columns)]
     given = {name: f"`{name}`" for name in named} | dict(columns)
-    if not needs_id:
-        given.pop("id", None)
-    elif "id" not in given:
+    if "id" in names and "id" not in given:
         there = ", ".join(frame.columns) or "none"
         raise InvalidInput(f"messages need a column 'id'; there are {there}; name yours: columns={{'id': ...}}")
-    return {name: given[name] for name in MESSAGE_COLUMNS if name in given}
+    return {name: given[name] for name in names if name in given}
 
 
 def _is_replaced(name: str, columns: Mapping[str, Any]) -> bool:
@@ -156,20 +156,20 @@ def _exists(kind: Any, source: str) -> bool:
     return True
 
 
-def _check_types(sent: Sent, dialect: Dialect, needs_id: bool) -> None:
+def _check_types(sent: Sent, read: Callable[[pa.Table], Any]) -> None:
     """Raise what every batch would raise, and refuse types that no row can have."""
     names = sent.columns.sources
     columns: dict[str, Any] = {}
     for name, at in sent.columns.read.items():
         kind = sent.fields[at].dataType.simpleString()
         arrow = _arrow_type(kind)
-        if name == "id" and needs_id and kind not in (*_WHOLE, "string"):
+        if name == "id" and kind not in (*_WHOLE, "string"):
             raise InvalidInput(f"ids are whole numbers or strings, not {kind}; cast the column", column=names[name])
         if arrow is None or (name in _PLACES and kind in _NO_NUMBERS):
             raise InvalidInput(f"it cannot be {kind}", column=names[name])
         columns[name] = pa.array([], arrow)
     try:
-        read_message_columns(pa.table(columns), dialect)
+        read(pa.table(columns))
     except InvalidInput as error:
         raise InvalidInput(error.reason, column=names.get(error.column or "", error.column)) from None
 

@@ -21,6 +21,7 @@ from nearcast.geo.space import LONLAT
 from nearcast.sharding.frame_match import (
     FRAME_REJECTS,
     FrameJob,
+    count_rows,
     match_frames,
     match_routed,
     reject_frames,
@@ -31,8 +32,9 @@ from nearcast.spark.batch.match import Layout, chosen_layout
 from nearcast.spark.frames.columns import MATCH_COLUMNS, Sent, select_columns
 from nearcast.spark.runtime.daemon import freeze_once, prepare_worker
 from nearcast.spark.runtime.session import DataFrame
-from nearcast.spark.runtime.tasks import PAYLOAD_SQL, ArrowPayload, pack_payload, payloads_in
+from nearcast.spark.runtime.tasks import NO_SHARD, PAYLOAD_SQL, ArrowPayload, pack_payload, payloads_in
 from nearcast.tables import Dialect, OnBad
+from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 
 Batches = Iterable[pa.RecordBatch]
@@ -48,17 +50,36 @@ def match(
     keep: Sequence[Any] = (),
     on_bad: OnBad = "skip",
     layout: Layout = "auto",
+    metrics: Any = None,
 ) -> DataFrame:
-    """All (message, subscription) pairs as a DataFrame, with `score` if the index has ranked subscriptions."""
+    """All (message, subscription) pairs as a DataFrame, with `score` if the index has ranked subscriptions.
+
+    The matches have the columns message, subscription, score, and those of `keep`. Every row is a message of its own:
+    if an id occurs twice, in one batch or in two, the pairs of both rows are matches. Bad rows are skipped (`rejects`
+    has them) or, with on_bad="raise", fail the job. `metrics` is a name or a pyspark.sql.Observation, under which Spark
+    reports the numbers of good messages, rejects and matches, and the version of the index.
+    """
     handle = as_handle(index)
-    if on_bad not in ("raise", "skip"):
-        raise InvalidInput(f"on_bad is 'raise' or 'skip', not {on_bad!r}")
-    sent = select_columns(messages, columns, keep, handle.dialect)
-    job = FrameJob(handle, sent.columns, on_bad)
+    sent = select_columns(messages, columns, keep, partial(read_message_columns, dialect=handle.dialect))
+    job = FrameJob(handle, sent.columns, check_on_bad(on_bad), metrics is not None)
+    schema = matches_type(handle, sent.id_type(), sent.kept_fields())
     chosen = "replicated" if handle.n_shards == 1 else chosen_layout(handle.nbytes, layout)
     if chosen == "replicated":
-        return sent.frame.mapInArrow(Task("nearcast_match", partial(match_frames, job)), matches_type(handle, sent))
-    return _match_sharded(sent, job)
+        found = sent.frame.mapInArrow(Task("nearcast_match", partial(match_frames, job)), schema)
+    else:
+        found = _match_sharded(sent, job, schema)
+    return found if metrics is None else _observed(found, handle, metrics)
+
+
+def _observed(found: DataFrame, handle: IndexHandle, metrics: Any) -> DataFrame:
+    """The matches without the rows of counts, which Spark sums up under the name `metrics`."""
+    from pyspark.sql import functions as F
+
+    is_match, count = F.col("message").isNotNull(), F.col("subscription")
+    sums = {"messages": F.greatest(count, F.lit(0)), "rejects": F.greatest(-count, F.lit(0))}
+    totals = [F.coalesce(F.sum(F.when(~is_match, n)), F.lit(0)).alias(name) for name, n in sums.items()]
+    matches, version = F.count("message").alias("matches"), F.max(F.lit(handle.generation)).alias("index")
+    return found.observe(metrics, *totals, matches, version).where(is_match)
 
 
 def as_handle(index: Any) -> IndexHandle:
@@ -70,13 +91,19 @@ def as_handle(index: Any) -> IndexHandle:
     raise InvalidInput(f"Spark needs the path of an index, or what open_index returns, not {given}: index.save(path)")
 
 
-def matches_type(handle: IndexHandle, sent: Sent) -> Any:
+def check_on_bad(on_bad: OnBad) -> OnBad:
+    if on_bad not in ("raise", "skip"):
+        raise InvalidInput(f"on_bad is 'raise' or 'skip', not {on_bad!r}")
+    return on_bad
+
+
+def matches_type(handle: IndexHandle, id_type: Any, kept: Sequence[Any]) -> Any:
     """The StructType of the matches."""
     from pyspark.sql.types import DoubleType, LongType, StructField, StructType
 
-    types = (sent.id_type(), LongType(), DoubleType())
+    types = (id_type, LongType(), DoubleType())
     fields = [StructField(name, kind) for name, kind in zip(MATCH_COLUMNS, types, strict=True)]
-    return StructType([*fields[: 3 if handle.is_scored else 2], *sent.kept_fields()])
+    return StructType([*fields[: 3 if handle.is_scored else 2], *kept])
 
 
 class Task:
@@ -97,14 +124,12 @@ class Task:
 # -- the sharded layout
 
 
-def _match_sharded(sent: Sent, job: FrameJob) -> DataFrame:
+def _match_sharded(sent: Sent, job: FrameJob, schema: Any) -> DataFrame:
     n_tasks = int(sent.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     salts = max(1, n_tasks // job.handle.n_shards)  # partitions for each shard
     routed = sent.frame.mapInArrow(Task("nearcast_route", partial(_route, job, salts)), PAYLOAD_SQL)
     sent_on = _repartition(routed, job.handle.n_shards * salts)
-    return sent_on.mapInArrow(
-        Task("nearcast_match_shard", partial(_match_payloads, job)), matches_type(job.handle, sent)
-    )
+    return sent_on.mapInArrow(Task("nearcast_match_shard", partial(_match_payloads, job)), schema)
 
 
 def _repartition(routed: DataFrame, n_partitions: int) -> DataFrame:
@@ -119,9 +144,13 @@ def _route(job: FrameJob, salts: int, batches: Batches) -> Iterator[pa.RecordBat
     context = TaskContext.get()
     first = 0 if context is None else context.partitionId()
     for k, batch in enumerate(_large_batches(batches)):
-        for shard, table in route_frames(job, batch).items():
+        by_shard, n_good = route_frames(job, batch)
+        for shard, table in by_shard.items():
             partition = shard * salts + (first + k) % salts
             yield from pack_payload(ArrowPayload(partition, shard, table))
+        if job.counts:
+            counts = pa.Table.from_batches([count_rows(job, batch, n_good)])
+            yield from pack_payload(ArrowPayload(0, NO_SHARD, counts))
 
 
 def _large_batches(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -144,6 +173,9 @@ def _match_payloads(job: FrameJob, batches: Batches) -> Iterator[pa.RecordBatch]
     """The matches of payloads, many at once of each shard."""
     waiting: dict[int, list[pa.Table]] = {}
     for payload in payloads_in(batches):
+        if payload.shard == NO_SHARD:
+            yield from payload.table.to_batches()
+            continue
         tables = waiting.setdefault(payload.shard, [])
         tables.append(payload.table)
         if sum(table.num_rows for table in tables) >= _ROWS_TO_ROUTE:
@@ -169,7 +201,7 @@ def rejects(
     from pyspark.sql.types import StringType, StructField, StructType
 
     dialect = DEFAULT_DIALECT if index is None else as_handle(index).dialect
-    sent = select_columns(messages, columns, keep, dialect)
+    sent = select_columns(messages, columns, keep, partial(read_message_columns, dialect=dialect))
     fields = [StructField(name, StringType()) for name in FRAME_REJECTS.names]
     work = partial(reject_frames, sent.columns, dialect)
     return sent.frame.mapInArrow(Task("nearcast_rejects", work), StructType([*fields, *sent.kept_fields()]))

@@ -20,12 +20,12 @@ from nearcast.arrays.bundle import write_whole
 from nearcast.ingest.mapping import Kind
 from nearcast.ingest.output_folder import mounted_path
 from nearcast.ingest.sources import local_source
+from nearcast.ingest.steps import Step
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
 from nearcast.spark.batch.match import Layout, match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
-from nearcast.spark.pipeline.steps import Step
 from nearcast.spark.runtime.session import SparkSession
 
 Work = Callable[[SparkSession], dict[str, Any]]
