@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.ingest.row_groups import sampled_rows
+from nearcast.ingest.row_groups import Source, TablePart, sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.planning.capacity import default_shards
@@ -36,7 +36,7 @@ from nearcast.sharding.sharded_index import (
     publish,
 )
 from nearcast.sharding.weights import Weights, given_weights
-from nearcast.spark.batch.duplicate_ids import Source, TablePart, open_source
+from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.batch.idf import counted_weights
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables, run_on_shards, send_payloads
