@@ -48,7 +48,8 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline ingest 'raw/*.csv.gz' --kind messages --map id=id,text=body,x=lon,y=lat --out messages
     """
-    from nearcast.spark.pipeline.stages import Raw, ingest_stage
+    from nearcast.ingest.pipeline.pipeline_file import Raw
+    from nearcast.spark.pipeline.stages import ingest_stage
 
     rejects = rejects or out.with_name(f"{out.name}-rejects")
     options = {
@@ -177,9 +178,9 @@ def run(
       nearcast pipeline run traffic.toml --master spark://host:7077
     """
     from nearcast.demo.pipeline import sample_pipeline
+    from nearcast.ingest.pipeline.pipeline_file import read_pipeline
     from nearcast.ingest.reports.page import html_table
     from nearcast.ingest.reports.table_report import write_report
-    from nearcast.spark.pipeline.pipeline_file import read_pipeline
     from nearcast.spark.pipeline.run import read_statistics, run_pipeline
 
     chosen = read_pipeline(pipeline, out) if pipeline else sample_pipeline(out or Path("pipeline-output"))

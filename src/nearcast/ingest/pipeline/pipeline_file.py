@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.pipeline.stages import Pipeline, Raw
+from nearcast.sharding.layout import Layout
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),
@@ -18,6 +19,31 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "match": ("layout",),
     "stream": ("files", "changes"),
 }
+
+
+class Raw(NamedTuple):
+    """Raw files, and which of their columns become which column of a table."""
+
+    sources: tuple[str, ...]
+    mapping: Mapping[str, str] = {}
+
+
+class Pipeline(NamedTuple):
+    """What to run."""
+
+    out: Path
+    messages: Raw
+    subscriptions: Raw
+    shards: int | None = None
+    method: str = "auto"
+    space: tuple[float, ...] | None = None
+    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
+    layout: Layout = "auto"
+    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
+    changes: str | None = None  # a change log that takes effect after half of these files
+
+    def path(self, *names: str) -> str:
+        return os.fspath(self.out.joinpath(*names))
 
 
 def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Pipeline:
