@@ -48,7 +48,8 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline ingest 'raw/*.csv.gz' --kind messages --map id=id,text=body,x=lon,y=lat --out messages
     """
-    from nearcast.spark.pipeline.stages import Raw, ingest_stage
+    from nearcast.ingest.pipeline.pipeline_file import Raw
+    from nearcast.spark.pipeline.stages import ingest_stage
 
     rejects = rejects or f"{out.rstrip('/')}-rejects"
     options = {
@@ -178,9 +179,9 @@ def run(
     """
     from nearcast.demo.pipeline import sample_pipeline
     from nearcast.ingest.output_folder import mounted_path
+    from nearcast.ingest.pipeline.pipeline_file import read_pipeline
     from nearcast.ingest.reports.page import html_table
     from nearcast.ingest.reports.table_report import write_report
-    from nearcast.spark.pipeline.pipeline_file import read_pipeline
     from nearcast.spark.pipeline.run import read_statistics, run_pipeline
 
     folder = None if out is None else Path(mounted_path(out))

@@ -76,7 +76,7 @@ def on_spark(master: str | None, quiet: bool) -> Iterator[OnSpark]:
 
 def run_one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
     """Run one step and show its result. A step that is up to date does not even start Spark."""
-    from nearcast.ingest.steps import run_step
+    from nearcast.ingest.pipeline.steps import run_step
 
     def work() -> dict[str, Any]:
         with on_spark(master, as_json) as spark, spark.working(stage.step.name):

@@ -51,7 +51,7 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
-    from nearcast.ingest.steps import require_inputs
+    from nearcast.ingest.pipeline.steps import require_inputs
 
     files = [messages] if source == "files" else []
     require_inputs([index, *files, *([str(changes)] if changes else [])])

@@ -11,7 +11,6 @@ OUT/report.html
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,41 +18,18 @@ from typing import Any, NamedTuple
 from nearcast.arrays.bundle import write_whole
 from nearcast.ingest.mapping import Kind
 from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
+from nearcast.ingest.pipeline.steps import Step
 from nearcast.ingest.sources import local_source
-from nearcast.ingest.steps import Step
+from nearcast.sharding.layout import Layout
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
-from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.batch.match import match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
 from nearcast.spark.runtime.session import SparkSession
 
 Work = Callable[[SparkSession], dict[str, Any]]
-
-
-class Raw(NamedTuple):
-    """Raw files, and which of their columns become which column of a table."""
-
-    sources: tuple[str, ...]
-    mapping: Mapping[str, str] = {}
-
-
-class Pipeline(NamedTuple):
-    """What to run; pipeline_file.py reads it from TOML."""
-
-    out: Path
-    messages: Raw
-    subscriptions: Raw
-    shards: int | None = None
-    method: str = "auto"
-    space: tuple[float, ...] | None = None
-    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
-    layout: Layout = "auto"
-    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
-    changes: str | None = None  # a change log that takes effect after half of these files
-
-    def path(self, *names: str) -> str:
-        return os.fspath(self.out.joinpath(*names))
 
 
 class Stage(NamedTuple):
