@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli.main import app
 from nearcast.storage.location import locate
 from s3_server import S3Server
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
-
-ORDER = [("message", "ascending"), ("subscription", "ascending")]
-
-
-def nearcast(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def run_json(*arguments: Any) -> Any:
-    done = nearcast(*arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+from spark.typed_commands import ORDER, nearcast, run_json
 
 
 def put(url: str, table: pa.Table) -> None:
