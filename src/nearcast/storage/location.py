@@ -23,7 +23,7 @@ from nearcast.errors import StorageError
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file|s3[an]?|gc?s|hdfs|abfss?):/")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
 SCHEMES = ("file", "s3", "s3a", "gs", "hdfs", "abfs")
 
@@ -206,6 +206,8 @@ def locate(path: str | os.PathLike[str] | Location) -> Location:
     found = _SCHEME.match(text)
     if found is None:
         return Location(*[os.path.abspath(text)] * 2)
+    if found[1] is None and found[2] != "file":  # pathlib makes s3:/bucket of s3://bucket
+        text = text.replace(":/", "://", 1)
     scheme = (found[1] or found[2]).lower()
     if scheme not in (*SCHEMES, *_ALIASES):
         known = ", ".join(f"{each}://" for each in SCHEMES)
@@ -215,7 +217,7 @@ def locate(path: str | os.PathLike[str] | Location) -> Location:
         if parts.netloc not in ("", "localhost"):
             raise StorageError(f"{text} names the host {parts.netloc}; write file:/// and an absolute path")
         return Location(*[os.path.abspath(unquote(parts.path))] * 2)
-    url = f"{_ALIASES.get(scheme, scheme)}{text[len(found[1]) :]}"
+    url = f"{_ALIASES.get(scheme, scheme)}{text[len(scheme) :]}"
     if not parts.netloc.rpartition("@")[2]:
         raise StorageError(f"{text} names no bucket or host; write {scheme}://BUCKET/PATH")
     return Location(url, _path_of(url))

@@ -65,7 +65,7 @@ def _open_s3(parts: SplitResult) -> FileSystem:
 
 def _endpoint(endpoint: str, scheme: str | None) -> dict[str, str]:
     """An endpoint with its scheme apart, as in http://host:port."""
-    before, mark, host = endpoint.rpartition("://")
+    before, mark, host = endpoint.replace("://", ":/").rpartition(":/")  # pathlib makes one slash of two
     chosen = scheme or (before if mark else "")
     return {"endpoint_override": host, **({"scheme": chosen} if chosen else {})}
 

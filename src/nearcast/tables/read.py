@@ -139,11 +139,17 @@ def _read_json(path: Path) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write Parquet, CSV or JSON Lines, by the ending of the path: to a temporary file, fsynced and then renamed."""
-    target = Path(path)
-    name = target.name.lower()
+    """Write Parquet, CSV or JSON Lines, by the ending of the path: to a temporary file, fsynced and then renamed.
+
+    To a URL, the file is written in one piece.
+    """
+    place = locate(path)
+    target, name = Path(place.path), place.name.lower()
     if not name.endswith((*_PARQUET, ".csv", ".jsonl")):
-        raise InvalidInput(f"{target} has no known ending; results go to .parquet, .csv or .jsonl")
+        raise InvalidInput(f"{path} has no known ending; results go to .parquet, .csv or .jsonl")
+    if not place.is_local:
+        _upload(table, place)
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -153,6 +159,12 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _upload(table: pa.Table, place: Location) -> None:
+    with tempfile.TemporaryDirectory(prefix="nearcast-") as folder:
+        _write(table, Path(folder) / place.name, place.name.lower())
+        place.upload(Path(folder) / place.name)
 
 
 def _write(table: pa.Table, path: Path, name: str) -> None:

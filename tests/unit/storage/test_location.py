@@ -31,6 +31,7 @@ def test_a_local_path_is_absolute_whatever_its_form(tmp_path: Path, monkeypatch:
     [
         ("s3://bucket/a/b", "bucket/a/b", "s3://bucket/a/b"),
         ("S3A://bucket/a/b/", "bucket/a/b", "s3://bucket/a/b/"),
+        ("s3a:/bucket/a", "bucket/a", "s3://bucket/a"),
         ("s3://key:secret@bucket/a?region=x", "bucket/a", "s3://key:secret@bucket/a?region=x"),
         ("gs://bucket/a", "bucket/a", "gs://bucket/a"),
         ("hdfs://host:8020/a/b", "/a/b", "hdfs://host:8020/a/b"),
@@ -133,6 +134,9 @@ def test_tables_are_read_from_urls(bucket: str, tmp_path: Path) -> None:
         locate(f"{bucket}/{name}").write((tmp_path / name).read_bytes())
         for url in (f"{bucket}/{name}", f"file://{tmp_path}/{name}"):
             assert nc.build_index(url).match_one("storm", 0.0, 0.0).tolist() == wanted == [1]
+        write_table(pa.table(table), f"{bucket}/again/{name}")
+        again = nc.build_index(Path(f"{bucket}/again/{name}"))
+        assert again.match_one("storm", 0.0, 0.0).tolist() == [1] and not Path("s3:").exists()
     for name, reason in (("none.csv", "does not exist"), ("t.txt", "has no known ending"), ("n.parquet", "n.parquet")):
         locate(f"{bucket}/t.txt").write(b"")
         with pytest.raises(NearcastError, match=f"s3://.*{reason}"):
