@@ -95,11 +95,11 @@ def _make_room(folder: Path, newest: Path) -> None:
             total -= sizes[copy]
 
 
-def _limit(folder: Path, held: int) -> float:
+def _limit(folder: Path, present: int) -> float:
     """NEARCAST_CACHE_GB, or half of the disk space that is free or that copies take."""
     text = os.environ.get(LIMIT)
     if not text:
-        return (shutil.disk_usage(folder).free + held) / 2
+        return (shutil.disk_usage(folder).free + present) / 2
     try:
         return float(text) * 1e9
     except ValueError:

@@ -8,7 +8,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,7 +16,9 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput, StorageError
-from nearcast.storage.location import Location, is_url, locate
+
+if TYPE_CHECKING:
+    from nearcast.storage.location import Location
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
@@ -102,10 +104,16 @@ def _read_path(path: Path) -> pa.Table:
 
 
 def _is_url(path: str | os.PathLike[str]) -> bool:
-    return ":/" in os.fspath(path) and is_url(path)
+    if ":/" not in os.fspath(path):
+        return False
+    from nearcast.storage.location import is_url  # most engines read no tables
+
+    return is_url(path)
 
 
 def _read_url(url: str | os.PathLike[str]) -> pa.Table:
+    from nearcast.storage.location import locate
+
     place = locate(url)
     if place.is_local:
         return _read_path(Path(place.path))
@@ -143,6 +151,8 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
 
     To a URL, the file is written in one piece.
     """
+    from nearcast.storage.location import locate
+
     place = locate(path)
     target, name = Path(place.path), place.name.lower()
     if not name.endswith((*_PARQUET, ".csv", ".jsonl")):
