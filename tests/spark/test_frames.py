@@ -305,6 +305,7 @@ def test_a_replaced_index_is_never_served_stale(spark: Any, tmp_path: Path, n_sh
         assert "was replaced since it was opened; open it again" in one_line(of_first.collect)
 
 
+@needs_udtf
 def test_the_page_about_dataframes_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert run_python(ROOT / "docs" / "how-to" / "match-spark-dataframes.md") > 5

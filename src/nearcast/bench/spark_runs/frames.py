@@ -30,17 +30,18 @@ if TYPE_CHECKING:
 _BATCH = 65_536
 _ROW_GROUP = 65_536
 _FEW, _MANY = 20, 220  # null tasks
-_TEXT, _OUT, _LIBRARY_OUT = "text.parquet", "frames-out", "library-out.parquet"
+_TEXT = "text.parquet"
+_OUT, _FILES_OUT, _LIBRARY_OUT = "frames-out", "frames-files", "library-out.parquet"
 Job = Callable[[], Any]
 
 
 def against_frames(session: SparkSession, data: Data, rounds: int) -> dict[str, Any]:
     """Microseconds of CPU over all processes for a message, by path, and what a session of others costs."""
     write_texts(data)
-    library = _library_jobs(data)
-    frames = library | _file_jobs(session, data) | frame_jobs(session, data.path("index"), data.path(_TEXT))
+    library = library_jobs(data)
+    frames = library | file_jobs(session, data) | frame_jobs(session, data.path("index"), data.path(_TEXT))
     measured = {"classic": cpu_of_each(frames, data.n_messages, rounds)}
-    _require_pairs(session, data)
+    require_same_pairs(session, data)
     for mode in ("classic", "connect"):
         measured[f"foreign {mode}"] = _in_own_process(mode, data, rounds)
     return {"subscriptions": data.n_subscriptions, "messages": data.n_messages, "rounds": rounds, **measured}
@@ -93,12 +94,12 @@ def _into_nothing(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _file_jobs(session: SparkSession, data: Data) -> dict[str, Job]:
-    out = data.path("frames-files")
+def file_jobs(session: SparkSession, data: Data) -> dict[str, Job]:
+    out = data.path(_FILES_OUT)
     return {"file path": lambda: match_batch(session, data.path("index"), data.path(_TEXT), out, layout="replicated")}
 
 
-def _library_jobs(data: Data) -> dict[str, Job]:
+def library_jobs(data: Data) -> dict[str, Job]:
     index = build_index(data.subscriptions, space=SPACE)
     in_memory = [pa.Table.from_batches([batch]) for batch in pq.read_table(data.path(_TEXT)).to_batches(_BATCH)]
 
@@ -120,11 +121,13 @@ def _tables(path: str) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
-def _require_pairs(session: SparkSession, data: Data) -> None:
-    """NearcastError if the paths wrote different numbers of pairs."""
-    found = {name: session.read.parquet(data.path(name)).count() for name in (_OUT, "frames-files", _LIBRARY_OUT)}
-    if len(set(found.values())) > 1:
-        raise NearcastError(f"the paths found different numbers of pairs: {found}")
+def require_same_pairs(session: SparkSession, data: Data) -> int:
+    """The number of pairs that each path wrote; NearcastError if the numbers differ."""
+    names = (_OUT, _FILES_OUT, _LIBRARY_OUT)
+    found = [session.read.parquet(data.path(name)).count() for name in names]
+    if len(set(found)) > 1:
+        raise NearcastError(f"the paths found different numbers of pairs: {dict(zip(names, found, strict=True))}")
+    return int(found[0])
 
 
 # -- a session that nearcast did not start

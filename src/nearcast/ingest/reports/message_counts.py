@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import message_tokens
 from nearcast.text.analyser import Analyser
+from nearcast.text.vocabulary import Vocabulary
 
 CELLS = 192  # of the density map, on its longer side
 MOST_TOKENS = 200  # the last bin of the lengths holds all longer messages
 MOST_BINS = 400  # of the times
 DAY, _HOUR = 86_400_000_000, 3_600_000_000  # us
+_CHUNK = 1 << 16  # tokens in a chunk of a frequency table
 _TOP_WORDS = 30
 _ZIPF_POINTS = 200
 
@@ -161,3 +163,20 @@ def times_counted(counts: Counted, extent: Extent) -> dict[str, Any] | None:
         "messages": counts.days.tolist(),
         "hours": counts.hours.tolist(),
     }
+
+
+def as_vocabulary(found: Frequencies) -> Vocabulary:
+    """A vocabulary with these terms, in this order, and their counts."""
+    vocabulary = Vocabulary(found.analyser)
+    for chunk in found.tokens.chunks:
+        vocabulary.add(chunk)
+    arrays = {**vocabulary.arrays(), "frequencies": found.counts.astype(np.int64)}
+    return Vocabulary.from_arrays(arrays, {**vocabulary.header(), "n_documents": found.n_documents})
+
+
+def open_frequencies(path: str) -> Frequencies:
+    """The frequencies of a vocabulary file, the most frequent token first."""
+    vocabulary = Vocabulary.open(path)
+    order = np.argsort(-vocabulary.frequencies, kind="stable")
+    tokens = pa.chunked_array([vocabulary.tokens(part) for part in np.array_split(order, len(order) // _CHUNK + 1)])
+    return Frequencies(tokens, vocabulary.frequencies[order], vocabulary.n_documents, vocabulary.analyser)

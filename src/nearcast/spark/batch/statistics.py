@@ -15,6 +15,7 @@ from nearcast.ingest.reports.message_counts import (
     Counted,
     Extent,
     count_messages,
+    open_frequencies,
     places_of,
     times_counted,
     words_of,
@@ -25,7 +26,6 @@ from nearcast.spark.batch.vocabulary import (
     columns_of,
     count_tokens,
     noted_analyser,
-    open_frequencies,
     shares_of,
 )
 from nearcast.spark.runtime.session import SparkSession, spark_path

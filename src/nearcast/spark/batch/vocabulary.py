@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from nearcast.errors import InvalidInput
-from nearcast.ingest.reports.message_counts import Frequencies
+from nearcast.ingest.reports.message_counts import Frequencies, as_vocabulary
 from nearcast.ingest.row_groups import Piece, empty_table, in_tasks, pieces_of, read_pieces
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.tables.token_counts import FREQUENCIES, count_documents
 from nearcast.text.analyser import Analyser
-from nearcast.text.vocabulary import Vocabulary
 
-_BATCH = 1 << 16  # tokens in a chunk of a frequency table
 _LEAST_ROWS = 1 << 16  # per task: they take 50 ms, the task itself costs 8 ms
 _MOST_ROWS = 1 << 22  # per piece
 
@@ -83,20 +80,3 @@ def noted_analyser(messages: str) -> Analyser | None:
     """The analyser that the ingest recorded beside a table, or None."""
     counts = read_counts(messages)
     return Analyser.from_header(counts["analyser"]) if counts else None
-
-
-def as_vocabulary(found: Frequencies) -> Vocabulary:
-    """A vocabulary with these terms, in this order, and their counts."""
-    vocabulary = Vocabulary(found.analyser)
-    for chunk in found.tokens.chunks:
-        vocabulary.add(chunk)
-    arrays = {**vocabulary.arrays(), "frequencies": found.counts.astype(np.int64)}
-    return Vocabulary.from_arrays(arrays, {**vocabulary.header(), "n_documents": found.n_documents})
-
-
-def open_frequencies(path: str) -> Frequencies:
-    """The frequencies of a vocabulary file, the most frequent token first."""
-    vocabulary = Vocabulary.open(path)
-    order = np.argsort(-vocabulary.frequencies, kind="stable")
-    tokens = pa.chunked_array([vocabulary.tokens(part) for part in np.array_split(order, len(order) // _BATCH + 1)])
-    return Frequencies(tokens, vocabulary.frequencies[order], vocabulary.n_documents, vocabulary.analyser)
