@@ -51,3 +51,9 @@ class ForeignVersion(NearcastError):
 
 class MissingPart(NearcastError):
     """A dependency outside nearcast is missing; the message names it and says how to install it."""
+
+
+class StorageError(NearcastError, OSError):
+    """A file system or an object store does not answer, refuses, or is of an unknown kind. The message names the URL
+    and the remedy.
+    """

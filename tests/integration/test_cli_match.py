@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 import nearcast as nc
 from nearcast.cli import match_actions as match_module
 from nearcast.cli.main import app
+from nearcast.storage.location import locate
 from nearcast.tables import as_arrow, write_table
 
 SUBSCRIPTIONS = pa.table(
@@ -233,3 +234,18 @@ def test_what_cannot_be_written_is_an_error(folder: Path) -> None:
     Path("file").write_text("")
     line = refused("match", "subs.parquet", "messages.parquet", "--out", "file/out.csv")
     assert "file" in line
+
+
+def test_tables_and_index_may_be_in_an_object_store(bucket: str, tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "expression": ["storm", "flood"], "region": ["world", "world"]})
+    messages = pa.table({"id": [7], "text": ["a storm"], "x": [0.0], "y": [0.0]})
+    write_table(table, f"{bucket}/s.parquet")
+    write_table(messages, f"{bucket}/m.csv")
+    for subscriptions in (f"{bucket}/s.parquet", f"{bucket}/index"):
+        saving = [] if subscriptions.endswith("index") else ["--save-index", f"{bucket}/index"]
+        command = ["match", subscriptions, f"{bucket}/m.csv", *saving, "--out", f"{bucket}/o.parquet"]
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+        assert as_arrow(f"{bucket}/o.parquet").to_pylist() == [{"message": 7, "subscription": 1}]
+        locate(f"{bucket}/o.parquet").remove()
+    assert not Path("s3:").exists()

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import nearcast as nc
-from nearcast.bench.spark_runs.rates import against_join, plain_join, write_data
+from nearcast.bench.spark_runs import frames
+from nearcast.bench.spark_runs.rates import against_join, build, plain_join, write_data
 from nearcast.bench.workloads.workload import find_workload
 from nearcast.cli.main import app
 from nearcast.errors import NearcastError
@@ -68,3 +69,24 @@ def test_everything_is_measured(spark: Any, tiny: Path, tmp_path: Path) -> None:
 def test_bad_options_are_errors_before_spark_starts(arguments: list[str]) -> None:
     done = CliRunner().invoke(app, ["bench", "spark", *arguments])
     assert done.exit_code == 2 and len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_cpu_of_each_path_is_measured_in_turns(spark: Any, tiny: Path, tmp_path: Path) -> None:
+    data = write_data(find_workload(tiny).but(subscriptions=300, messages=100), tmp_path / "data")
+    build(spark, data, 1)
+    frames.write_texts(data)
+    jobs = frames.library_jobs(data) | frames.file_jobs(spark, data)
+    jobs |= frames.frame_jobs(spark, data.path("index"), data.path("text.parquet"))
+    found = frames.cpu_of_each(jobs, 100, 1)
+    assert found.keys() == jobs.keys() and len(jobs) == 9 and found["frames, noop"] > 0
+    assert frames.require_same_pairs(spark, data) > 10
+
+
+@pytest.mark.slow
+def test_sessions_of_others_are_measured(spark: Any, tiny: Path, tmp_path: Path) -> None:
+    arguments = ["bench", "spark", "--workload", tiny, "-n", 300, "-m", 800, "--parts", "frames", "--json"]
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)["frames"]
+    for mode in ("foreign classic", "foreign connect"):
+        assert found[mode]["null_task_cpu_ms"] > 0 and found[mode]["cpu_us_per_message"]["SQL, noop"] > 0

@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.cli.main import app
 from nearcast.demo import pipeline as demo_pipeline
 from nearcast.demo.demo_subscriptions import (
     DEMO_SUBSCRIPTIONS,
@@ -28,25 +26,15 @@ from nearcast.demo.demo_subscriptions import (
     subscriptions_table,
 )
 from nearcast.tables import as_arrow
+from spark.typed_commands import ORDER, nearcast, run_json
 
 N_DRAWN = "20" if JIT_DISABLED else "300"
 EVERY = 40 if JIT_DISABLED else 5  # of the sample's messages
 BOX = {"xmin": 0, "ymin": 0, "xmax": 4, "ymax": 4}
 N_MESSAGES = len(range(0, 7493, EVERY))
-ORDER = [("message", "ascending"), ("subscription", "ascending")]
 STEPS = ["ingest messages", "ingest subscriptions", "vocabulary", "statistics", "build", "match", "stream"]
 
 Run = Callable[..., Result]
-
-
-def nearcast(*arguments: Any) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def run_json(*arguments: Any) -> Any:
-    done = nearcast(*arguments, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
 
 
 def pairs(folder: Path) -> pa.Table:

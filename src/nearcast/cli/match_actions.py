@@ -21,6 +21,7 @@ from nearcast.errors import InvalidInput
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
 from nearcast.model import MessageBatch
+from nearcast.storage.location import locate
 from nearcast.tables import REJECTS_SCHEMA, OnBad, matches_table, write_table
 
 SHOWN_PAIRS = 20
@@ -124,7 +125,9 @@ def _index(request: Request) -> Index:
 
 def _is_index(path: Path) -> bool:
     """Whether this is a folder with a saved index. Without a manifest it still is one: `open_index` then says so."""
-    return path.is_dir() and ((path / "manifest.json").exists() or any(path.glob("arrays-*")))
+    place = locate(path)
+    names = place.names() if place.is_folder() else []
+    return "manifest.json" in names or any(name.startswith("arrays-") for name in names)
 
 
 def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -> pa.Table:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, StorageError
+
+if TYPE_CHECKING:
+    from nearcast.storage.location import Location
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
@@ -34,11 +38,15 @@ def as_arrow(source: Any) -> pa.Table:
 
 def _as_arrow(source: Any) -> pa.Table:
     if isinstance(source, str | os.PathLike):
-        return _read_path(Path(source))
+        return _read_path(Path(source)) if not _is_url(source) else _read_url(source)
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pyspark":  # its Arrow interface would collect it
+        raise InvalidInput(
+            "a Spark DataFrame is matched where it is, by nearcast.spark.match(df, index); or pass df.toArrow()"
+        )
     try:
         if isinstance(source, list):
             return _table_of_records(source)
@@ -95,6 +103,41 @@ def _read_path(path: Path) -> pa.Table:
     raise InvalidInput(f"{path} has no known ending; {_ACCEPTED}")
 
 
+def _is_url(path: str | os.PathLike[str]) -> bool:
+    if ":/" not in os.fspath(path):
+        return False
+    from nearcast.storage.location import is_url  # most engines read no tables
+
+    return is_url(path)
+
+
+def _read_url(url: str | os.PathLike[str]) -> pa.Table:
+    from nearcast.storage.location import locate
+
+    place = locate(url)
+    if place.is_local:
+        return _read_path(Path(place.path))
+    name = place.name.lower()
+    try:
+        if name.endswith(_PARQUET) or place.is_folder():
+            return pq.read_table(place.path, filesystem=place.filesystem)
+        if not place.is_file():
+            raise InvalidInput(f"{place.shown} does not exist")
+        if name.endswith((*_CSV, *_JSON)):
+            return _read_downloaded(place)
+    except StorageError:
+        raise
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise InvalidInput(f"{place.shown} cannot be read: {error}") from None
+    raise InvalidInput(f"{place.shown} has no known ending; {_ACCEPTED}")
+
+
+def _read_downloaded(place: Location) -> pa.Table:
+    with tempfile.TemporaryDirectory(prefix="nearcast-") as folder:
+        place.download(Path(folder) / place.name)
+        return _read_path(Path(folder) / place.name)
+
+
 def _read_json(path: Path) -> pa.Table:
     if path.stat().st_size == 0:
         return pa.table({})
@@ -104,11 +147,19 @@ def _read_json(path: Path) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
-    """Write Parquet, CSV or JSON Lines, by the ending of the path: to a temporary file, fsynced and then renamed."""
-    target = Path(path)
-    name = target.name.lower()
+    """Write Parquet, CSV or JSON Lines, by the ending of the path: to a temporary file, fsynced and then renamed.
+
+    To a URL, the file is written in one piece.
+    """
+    from nearcast.storage.location import locate
+
+    place = locate(path)
+    target, name = Path(place.path), place.name.lower()
     if not name.endswith((*_PARQUET, ".csv", ".jsonl")):
-        raise InvalidInput(f"{target} has no known ending; results go to .parquet, .csv or .jsonl")
+        raise InvalidInput(f"{path} has no known ending; results go to .parquet, .csv or .jsonl")
+    if not place.is_local:
+        _upload(table, place)
+        return
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -118,6 +169,12 @@ def write_table(table: pa.Table, path: str | os.PathLike[str]) -> None:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _upload(table: pa.Table, place: Location) -> None:
+    with tempfile.TemporaryDirectory(prefix="nearcast-") as folder:
+        _write(table, Path(folder) / place.name, place.name.lower())
+        place.upload(Path(folder) / place.name)
 
 
 def _write(table: pa.Table, path: Path, name: str) -> None:

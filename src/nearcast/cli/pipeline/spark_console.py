@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from typer import Option
 
 from nearcast.cli.console import name_value_grid, note, progress, show, working
-from nearcast.cli.options import required
+from nearcast.cli.options import place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +28,7 @@ Master = Annotated[
     ),
 ]
 Force = Annotated[bool, Option("--force", help="Repeat steps that are up to date.")]
-Index = Annotated[Path, required(metavar="INDEX", help="Made by `pipeline build`.")]
+Index = Annotated[str, place(metavar="INDEX", help="Made by `pipeline build`: a path or a URL.")]
 
 
 class OnSpark(NamedTuple):
@@ -77,7 +76,7 @@ def on_spark(master: str | None, quiet: bool) -> Iterator[OnSpark]:
 
 def run_one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
     """Run one step and show its result. A step that is up to date does not even start Spark."""
-    from nearcast.spark.pipeline.steps import run_step
+    from nearcast.ingest.pipeline.steps import run_step
 
     def work() -> dict[str, Any]:
         with on_spark(master, as_json) as spark, spark.working(stage.step.name):

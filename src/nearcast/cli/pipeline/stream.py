@@ -51,13 +51,13 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
-    from nearcast.spark.pipeline.steps import require_inputs
+    from nearcast.ingest.pipeline.steps import require_inputs
 
     files = [messages] if source == "files" else []
-    require_inputs([str(index), *files, *([str(changes)] if changes else [])])
+    require_inputs([index, *files, *([str(changes)] if changes else [])])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
     options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
-    paths = [str(index), messages, str(out), str(checkpoint)]
+    paths = [index, messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:
         result = _run_with_progress(spark, paths, options)
     show(result, as_json, grid(result))

@@ -11,57 +11,25 @@ OUT/report.html
 from __future__ import annotations
 
 import json
-import math
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.ingest.mapping import Kind
+from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
+from nearcast.ingest.pipeline.steps import Step
+from nearcast.ingest.sources import local_source
+from nearcast.sharding.layout import Layout
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
-from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.batch.match import match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
-from nearcast.spark.pipeline.steps import Step
-from nearcast.spark.runtime.session import SparkSession, cores_of
-
-_WORTH_A_TASK = 250_000
-_MOST_IN_A_SHARD = 4_000_000  # at 120 bytes each: half a gigabyte
+from nearcast.spark.runtime.session import SparkSession
 
 Work = Callable[[SparkSession], dict[str, Any]]
-
-
-class Raw(NamedTuple):
-    """Raw files, and which of their columns become which column of a table."""
-
-    sources: tuple[str, ...]
-    mapping: Mapping[str, str] = {}
-
-
-class Pipeline(NamedTuple):
-    """What to run; pipeline_file.py reads it from TOML."""
-
-    out: Path
-    messages: Raw
-    subscriptions: Raw
-    shards: int | None = None
-    method: str = "auto"
-    space: tuple[float, ...] | None = None
-    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
-    layout: Layout = "auto"
-    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
-    changes: str | None = None  # a change log that takes effect after half of these files
-
-    def path(self, *names: str) -> str:
-        return os.fspath(self.out.joinpath(*names))
-
-
-def default_shards(n_subscriptions: int, cores: int) -> int:
-    """Enough shards to build on all cores, none too large for one task; few, as each has its own vocabulary."""
-    to_build = min(cores, math.ceil(n_subscriptions / _WORTH_A_TASK))
-    return max(1, to_build, math.ceil(n_subscriptions / _MOST_IN_A_SHARD))
 
 
 class Stage(NamedTuple):
@@ -88,6 +56,9 @@ def stages(pipeline: Pipeline) -> list[Stage]:
 
 def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[str, Any]) -> Stage:
     """`options` are fields of IngestOptions."""
+    for each in (out, rejects):
+        mounted_path(each)
+    raw = raw._replace(sources=tuple(map(local_source, raw.sources)))
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
     return Stage(step, lambda session: ingest(session, raw.sources, kind, raw.mapping, out, rejects, options=given))
@@ -116,13 +87,13 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
     step = Step("build", (subscriptions, *files), (out,), dict(options))
 
     def work(session: SparkSession) -> dict[str, Any]:
-        shards = options["shards"] or default_shards(session.read.parquet(subscriptions).count(), cores_of(session))
-        made = build_sharded(session, subscriptions, out, messages=messages, **{**options, "shards": shards})
+        made = build_sharded(session, subscriptions, out, messages=messages, **options)
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
 
     return Stage(step, work)
 
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
+    mounted_path(out)
     step = Step("match", (index, messages), (out,), {"layout": layout})
     return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout))
