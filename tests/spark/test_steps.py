@@ -59,9 +59,9 @@ def test_force_does_it_again(copy: Copy) -> None:
         lambda copy, folder: (folder / "in" / "b.csv").write_text("2"),
         lambda copy, folder: (folder / "out" / "part.parquet").write_text("spoilt"),
         lambda copy, folder: (folder / "out" / "part.parquet").unlink(),
-        lambda copy, folder: record_of(copy.out).unlink(),
-        lambda copy, folder: record_of(copy.out).write_text("{"),
-        lambda copy, folder: record_of(copy.out).write_text("[]"),
+        lambda copy, folder: record_of(copy.out).remove(),
+        lambda copy, folder: record_of(copy.out).write(b"{"),
+        lambda copy, folder: record_of(copy.out).write(b"[]"),
         lambda copy, folder: setattr(copy, "step", copy.step._replace(options={"shards": 2})),
     ],
 )
