@@ -205,6 +205,6 @@ def test_other_failures_pass(tmp_path: Path) -> None:
 
 def test_a_record_is_plain_json(copy: Copy) -> None:
     copy.run()
-    record = json.loads(record_of(copy.out).read_text())
+    record = json.loads(record_of(copy.out).read())
     assert record["from"]["step"] == "copy" and record["result"]["rows"] == 3
     assert record_of(copy.out).name.startswith("."), "hidden: no reader takes it for a table"
