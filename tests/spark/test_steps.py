@@ -59,9 +59,9 @@ def test_force_does_it_again(copy: Copy) -> None:
         lambda copy, folder: (folder / "in" / "b.csv").write_text("2"),
         lambda copy, folder: (folder / "out" / "part.parquet").write_text("spoilt"),
         lambda copy, folder: (folder / "out" / "part.parquet").unlink(),
-        lambda copy, folder: record_of(copy.out).unlink(),
-        lambda copy, folder: record_of(copy.out).write_text("{"),
-        lambda copy, folder: record_of(copy.out).write_text("[]"),
+        lambda copy, folder: record_of(copy.out).remove(),
+        lambda copy, folder: record_of(copy.out).write(b"{"),
+        lambda copy, folder: record_of(copy.out).write(b"[]"),
         lambda copy, folder: setattr(copy, "step", copy.step._replace(options={"shards": 2})),
     ],
 )
@@ -205,6 +205,6 @@ def test_other_failures_pass(tmp_path: Path) -> None:
 
 def test_a_record_is_plain_json(copy: Copy) -> None:
     copy.run()
-    record = json.loads(record_of(copy.out).read_text())
+    record = json.loads(record_of(copy.out).read())
     assert record["from"]["step"] == "copy" and record["result"]["rows"] == 3
     assert record_of(copy.out).name.startswith("."), "hidden: no reader takes it for a table"
