@@ -51,3 +51,7 @@ class ForeignVersion(NearcastError):
 
 class MissingPart(NearcastError):
     """A dependency outside nearcast is missing; the message names it and says how to install it."""
+
+
+class DataLoss(NearcastError):
+    """A stream cannot read input that it still needs, such as trimmed entries. It stopped instead of leaving it out."""

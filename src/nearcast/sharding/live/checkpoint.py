@@ -7,7 +7,8 @@ CHECKPOINT/plans/plan-<batch>.json    the version of the index and the delta of 
 CHECKPOINT/index/versions/<name>/     versions in use: those of the user's index (as hard links, so that a new build
                                       cannot remove them) and those that compaction made
 CHECKPOINT/deltas/<name>/             deltas in use
-CHECKPOINT/spark/                     offsets and commits of the streaming framework
+CHECKPOINT/attempts/<batch>/          marks of the files that tasks of a repeated batch read (attempts.py)
+CHECKPOINT/spark/                     offsets and commits of the streaming framework (source_log.py)
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from typing import NamedTuple
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
+from nearcast.sharding.live.attempts import Attempts
+from nearcast.sharding.live.source_log import SourceLog
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 
 _KEPT = 3
@@ -34,7 +37,9 @@ class BatchInputs(NamedTuple):
     base: str  # a version in CHECKPOINT/index
     delta: str | None  # a folder in CHECKPOINT/deltas
     files: list[str]  # change files that take effect with this batch
-    n_changes: int  # good rows in them
+    n_changes: int  # good rows that take effect
+    new_changes: bool = False  # the delta was made for this batch: its rejects are this batch's
+    offsets: tuple[str, ...] | list[str] = ()  # where the batch ends in each source, as Spark recorded it
 
 
 class StreamCheckpoint:
@@ -45,6 +50,7 @@ class StreamCheckpoint:
         self.index = self.root / "index"
         self.deltas = self.root / "deltas"
         self._records = self.root / "plans"
+        self.source_log = SourceLog(self.root / "spark")
         self.deltas_in_use: set[str] = set()
         """Deltas that a compaction reads: kept whatever the records say."""
         for folder in (self.index / "versions", self.deltas, self._records):
@@ -70,6 +76,9 @@ class StreamCheckpoint:
         """Write the record durably, then remove what only older records need."""
         write_whole(self._file(inputs.batch), json.dumps(inputs._asdict()).encode())
         self._remove_old()
+
+    def attempts(self, batch: int, most: int) -> Attempts:
+        return Attempts(str(self.root / "attempts" / str(batch)), most)
 
     def base_of(self, inputs: BatchInputs) -> ShardedIndex:
         return open_sharded(self.index, inputs.base)

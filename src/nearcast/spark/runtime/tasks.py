@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import as_arrow_stream
+from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 
 NO_SHARD = -1

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
+from nearcast.sharding.live.input_chooser import Compacted
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
 from nearcast.spark.batch.build import build_sharded
@@ -36,14 +36,6 @@ from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
 _TABLE = "_table"  # a file in versions that compaction made: the path of the table that it was built from
-
-
-class Compacted(NamedTuple):
-    """A finished compaction."""
-
-    base: str
-    number: int
-    version: str
 
 
 @dataclass
