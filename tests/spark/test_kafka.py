@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from nearcast.errors import DataLoss, InvalidInput, NearcastError
+from nearcast.ingest.brokers import kafka_topics
 from nearcast.ingest.brokers.kafka_topics import Topics, client_settings, reach
 from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
@@ -27,7 +28,7 @@ A_FIFTH_OF_THE_LOG = b" " * 1_000_000  # the mock cluster keeps 5 MB of a partit
 @pytest.fixture
 def cluster() -> Iterator[tuple[str, Producer]]:
     """(the address of its broker, a producer; it lives as long as the producer)."""
-    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0})
+    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0, "message.max.bytes": 2_000_000})
     (broker,) = producer.list_topics(timeout=20).brokers.values()
     yield f"{broker.host}:{broker.port}", producer
 
@@ -127,10 +128,11 @@ def test_a_batch_takes_a_share_of_each_partition_and_never_goes_back() -> None:
     assert reach({"t": {"0": 2_000}}, newest, 5) == {"t": {"0": 2_000, "1": 5, "2": 0}}
 
 
-def test_options_are_checked(cluster: tuple[str, Producer]) -> None:
+def test_options_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_topics, "_TIMEOUT_S", 1.0)
     with pytest.raises(InvalidInput, match="bootstrap.servers"):
         KafkaReader({"subscribe": "t"})
     with pytest.raises(InvalidInput, match="subscribe"):
         KafkaReader({"kafka.bootstrap.servers": "h:1"})
     with pytest.raises(NearcastError, match="^Kafka at 127.0.0.1:1: "):
-        KafkaReader(options_of("127.0.0.1:1") | {"kafka.socket.timeout.ms": "500"}).initialOffset()
+        KafkaReader(options_of("127.0.0.1:1")).initialOffset()

@@ -93,7 +93,7 @@ class Topics:
         self._consumer.assign([place])
         position = wanted.start
         while position < wanted.end:
-            found = self._consumer.consume(_AT_ONCE, _SILENCE_S)
+            found = self._wait_for_some()
             if not found:
                 raise NearcastError(f"Kafka sent nothing of {wanted.topic}, partition {wanted.partition}, in a minute")
             messages = [each for each in found if each.error() is None]
@@ -105,6 +105,11 @@ class Topics:
                 return
             if wrong:
                 raise self._kafka.KafkaException(wrong[0])
+
+    def _wait_for_some(self) -> list[Any]:
+        """The next messages and errors; `consume` alone would wait for all that it may take."""
+        found = self._consumer.poll(_SILENCE_S)
+        return [] if found is None else [found, *self._consumer.consume(_AT_ONCE, 0)]
 
     def _deleted_meanwhile(self, wanted: Range, fail: bool) -> Iterator[pa.RecordBatch]:
         """The rest of a range whose first messages were deleted after it was planned."""
