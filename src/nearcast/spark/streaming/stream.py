@@ -111,8 +111,13 @@ def stream(
     manifest. `checkpoint` is OUT-checkpoint by default. `options` are the other fields of StreamOptions.
     """
     given = _checked(options)
-    messages = _named(messages, columns or {})
     has_changes = changes is not None and not isinstance(changes, str | os.PathLike)
+    for frame in (messages, *([changes] if has_changes else [])):
+        if not getattr(frame, "isStreaming", False):
+            raise InvalidInput(f"this is not a streaming DataFrame but {type(frame).__name__}; use spark.readStream")
+    if has_changes and not {"op", "id"} <= {*changes.columns}:
+        raise InvalidInput(f"changes need a column 'op' and a column 'id'; they have {', '.join(changes.columns)}")
+    messages = _named(messages, columns or {})
     folder = None if changes is None or has_changes else os.fspath(changes)
     out = os.fspath(out).rstrip("/")
     places = _Places(os.fspath(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
