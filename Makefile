@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 READY  := $(VENV)/.ready
+OLDEST := .venv-oldest
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
 JOBS   ?= 2
 K      ?=
 
-.PHONY: setup demo test check lint types layers tests docs warmup bench soak coverage boundscheck clean
+.PHONY: setup demo test check lint types layers tests docs warmup bench soak spark-oldest coverage boundscheck clean
 
 setup: $(STAMP)
 
@@ -68,6 +69,13 @@ boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 $(BIN)/nearcast warmup
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow"
 
+# The DataFrame tests on the oldest PySpark that we support, in an environment of its own.
+spark-oldest: setup
+	$(PYTHON) -m venv $(OLDEST)
+	grep --invert-match --ignore-case '^pyspark==' constraints.txt > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/python -m pip install --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable ".[dev]" pyspark==4.0.0
+	$(OLDEST)/bin/pytest tests/spark/test_frames.py tests/spark/test_frame_streams.py tests/spark/test_foreign_sessions.py
+
 clean:
-	rm -rf $(VENV) .cache build dist demo-output
+	rm -rf $(OLDEST) $(VENV) .cache build dist demo-output
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

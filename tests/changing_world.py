@@ -12,7 +12,7 @@ import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.matching.checks.cases import empty
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import NEVER, NO_SHAPE, NO_TIME, MessageBatch, RowBatch
-from nearcast.storage import load_index, save_index
+from nearcast.storage.index_folder import load_index, save_index
 
 CHECKPOINTS = 20
 HOT, MOST_TERMS, NO_TERM = 6, 8, -1

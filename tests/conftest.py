@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.arrays.jit.mode import compile_now
+from s3_server import S3Server, s3_server
 
 compile_now()  # tests of the other modes set them in processes of their own
 
@@ -36,3 +38,19 @@ def large_data() -> Path:
     if not LARGE_DATA.is_dir():
         pytest.skip("the large data files are not here; set NEARCAST_DATA to their folder")
     return LARGE_DATA
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[S3Server]:
+    """A server of the S3 protocol, for the whole run."""
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(object_store: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of a new bucket. The environment has all that is needed to use it; local copies go to a new folder."""
+    for name, value in object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("NEARCAST_CACHE_DIR", str(tmp_path / "copies"))
+    return object_store.new_bucket()

@@ -37,13 +37,14 @@ def _show_tests_to_workers() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session on two cores of this machine."""
     from nearcast.spark.runtime.session import open_session
 
     _show_tests_to_workers()
     os.environ.setdefault("NEARCAST_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # starts in half the time
     os.environ.setdefault("NEARCAST_DRIVER_MEMORY", "1g")
+    os.environ["NEARCAST_CACHE_DIR"] = str(tmp_path_factory.mktemp("copies"))  # workers keep what they start with
     session = open_session("local[2]", {"spark.sql.shuffle.partitions": 4})
     yield session
     session.stop()

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from nearcast.errors import CorruptFile, ForeignVersion
 
 MANIFEST = "manifest.json"
 _CHUNK = 1 << 24
+_ABANDONED_SECONDS = 3600.0
 
 
 def write_bundle(
@@ -38,21 +40,23 @@ def write_bundle(
     try:
         entries = {name: _write_array(folder / generation, name, array) for name, array in arrays.items()}
         sync_folder(folder / generation)
-        manifest = {
-            "format": fmt[0],
-            "version": fmt[1],
-            "generation": generation,
-            "arrays": entries,
-            "header": header,
-        }
-        manifest["checksum"] = _manifest_checksum(manifest)
-        write_whole(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+        predecessor = generation_of((folder / MANIFEST).read_bytes()) if (folder / MANIFEST).exists() else None
+        write_whole(folder / MANIFEST, manifest_bytes(fmt, generation, entries, header))
     except BaseException:
         shutil.rmtree(folder / generation, ignore_errors=True)
         raise
     for old in folder.glob("arrays-*"):
-        if old.name != generation:
+        # Another writer may be filling a generation: one that no manifest named is removed when it is old.
+        if old.name == predecessor or (old.name != generation and _age(old) > _ABANDONED_SECONDS):
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _age(folder: Path) -> float:
+    """Seconds since a file was last added."""
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def read_bundle(
@@ -78,12 +82,39 @@ def read_bundle(
 
 def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
     """The manifest. Raises if it is missing, damaged, or of another format or version."""
-    name, version = fmt
     file = folder / MANIFEST
     if not file.is_file():
-        raise FileNotFoundError(f"{folder} is no {name}: it has no {MANIFEST}")
+        raise FileNotFoundError(f"{folder} is no {fmt[0]}: it has no {MANIFEST}")
+    return parse_manifest(file.read_bytes(), str(folder), fmt)
+
+
+def manifest_bytes(fmt: tuple[str, int], generation: str, entries: Mapping[str, Any], header: Any) -> bytes:
+    """The content of a manifest. `entries` are the results of `write_array`."""
+    manifest = {
+        "format": fmt[0],
+        "version": fmt[1],
+        "generation": generation,
+        "arrays": entries,
+        "header": header,
+    }
+    manifest["checksum"] = _manifest_checksum(manifest)
+    return json.dumps(manifest, indent=1).encode()
+
+
+def generation_of(content: bytes) -> str | None:
+    """The generation that a manifest names, whatever its format and version; None if the manifest is damaged."""
     try:
-        manifest = json.loads(file.read_bytes())
+        return str(json.loads(content)["generation"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def parse_manifest(content: bytes, folder: str, fmt: tuple[str, int]) -> dict[str, Any]:
+    """The manifest with this content. Raises if it is damaged, or of another format or version."""
+    name, version = fmt
+    file = f"{folder.rstrip('/')}/{MANIFEST}"
+    try:
+        manifest = json.loads(content)
         found = (manifest["format"], manifest["version"])
         sound = manifest.pop("checksum") == _manifest_checksum(manifest)
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -110,23 +141,29 @@ def write_whole(file: Path, content: bytes) -> None:
     sync_folder(file.parent)
 
 
-def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
+def write_array(array: np.ndarray, write: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+    """Write the bytes of an array in pieces; return its entry in the manifest."""
     plain = np.ascontiguousarray(array)
     content = plain.reshape(-1).view(np.uint8)
     digest = xxhash.xxh3_64()
-    with open(folder / f"{name}.bin", "wb") as out:
-        for start in range(0, len(content), _CHUNK):
-            piece = content[start : start + _CHUNK]
-            digest.update(piece)
-            out.write(piece)
-        out.flush()
-        os.fsync(out.fileno())
+    for start in range(0, len(content), _CHUNK):
+        piece = content[start : start + _CHUNK]
+        digest.update(piece)
+        write(piece)
     return {
         "dtype": plain.dtype.str,
         "shape": list(plain.shape),
         "bytes": plain.nbytes,
         "xxh3": digest.hexdigest(),
     }
+
+
+def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
+    with open(folder / f"{name}.bin", "wb") as out:
+        entry = write_array(array, out.write)
+        out.flush()
+        os.fsync(out.fileno())
+    return entry
 
 
 def _open_array(folder: Path, name: str, entry: dict[str, Any], verify: bool) -> np.ndarray:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, ForwardRef
 
 import nearcast
+import nearcast.spark
 
 _RETURNED = (
     ("nearcast.engine.explain", "Explanation"),
@@ -27,6 +28,11 @@ Made by `make docs` from the public names of `nearcast`; do not edit. The [tutor
 together.
 """
 
+_ON_SPARK = """## nearcast.spark
+
+`from nearcast import spark as ncs`. See [Match Spark DataFrames](../how-to/match-spark-dataframes.md).
+"""
+
 
 def api_markdown() -> str:
     """Returns the whole page: functions, then classes, then the types that they return."""
@@ -35,6 +41,7 @@ def api_markdown() -> str:
     classes = [_section(name, value) for name, value in public.items() if inspect.isclass(value)]
     returned = [_section(name, getattr(import_module(module), name)) for module, name in _RETURNED]
     parts = ["## Functions\n", *functions, "## Classes\n", *classes, "## Types that these return\n", *returned]
+    parts += [_ON_SPARK, *(_section(f"spark.{name}", getattr(nearcast.spark, name)) for name in nearcast.spark.__all__)]
     return _TOP + "\n" + "\n".join(parts)
 
 

@@ -272,7 +272,7 @@ class Index:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a folder, whole or not at all."""
-        from nearcast.storage import save_index  # most engines are never saved
+        from nearcast.storage.index_folder import save_index  # most engines are never saved
 
         arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
@@ -327,7 +327,7 @@ def build_index(
 
 def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     """A saved index, memory-mapped and shared with other processes. Changes stay in this process."""
-    from nearcast.storage import load_index
+    from nearcast.storage.index_folder import load_index
 
     arrays, header = load_index(path, verify)
     analyser = Analyser.from_header(header["analyser"])

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
+from nearcast.storage.location import locate
 
 _OLD = ".old"
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
@@ -27,7 +28,7 @@ class NewFolder:
     """
 
     def __init__(self, place: str | os.PathLike[str], replaces_anything: bool = False) -> None:
-        self._place = Path(os.path.abspath(place))
+        self._place = Path(mounted_path(place))
         if not replaces_anything:
             check_replaceable(self._place)
         self._place.parent.mkdir(parents=True, exist_ok=True)
@@ -72,10 +73,19 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
+def mounted_path(place: str | os.PathLike[str]) -> str:
+    """The local path of a folder that is replaced by renaming another one, which object stores cannot."""
+    found = locate(place)
+    if not found.is_local:
+        raise InvalidInput(
+            f"{found.shown}: this output must be on a file system that all workers see, such as a mounted folder; "
+            "an index, a vocabulary and the tables that are read may be in an object store"
+        )
+    return found.path
+
+
 def check_replaceable(place: Path) -> None:
     """Refuse to delete what is not a table's: Parquet files, and names with a leading dot or underscore."""
-    if "://" in str(place):
-        raise InvalidInput(f"{place}: give a path on a file system that all workers see, such as a mounted folder")
     if place.is_file():
         raise InvalidInput(f"{place} is a file; name a folder")
     others = [] if not place.exists() else [entry for entry in place.iterdir() if not _is_of_table(entry)]
@@ -111,29 +121,36 @@ class AtomicParquetFile:
 
 
 class UniqueParquetFile:
-    """A Parquet file under a unique name, which begins with its first row. Whoever gets the name may publish it."""
+    """A Parquet file under a unique name, which begins with its first row. Whoever gets the name may publish it.
+
+    The folder is a path or a URL.
+    """
 
     def __init__(self, folder: str, stem: str, schema: pa.Schema) -> None:
         self._name = f"{stem}-{uuid.uuid4().hex}.parquet"
-        self._path = os.path.join(folder, self._name)
+        self._place = locate(folder).child(self._name)
         self._schema = schema
         self.n_rows = 0
 
     @functools.cached_property
     def _writer(self) -> pq.ParquetWriter:
-        return pq.ParquetWriter(self._path, self._schema, compression="zstd")
+        if self._place.is_local:
+            return pq.ParquetWriter(self._place.path, self._schema, compression="zstd")
+        return pq.ParquetWriter(self._place.path, self._schema, compression="zstd", filesystem=self._place.filesystem)
 
     def write(self, table: pa.Table) -> None:
         if table.num_rows:
-            self._writer.write_table(table)
+            with self._place.faults("written"):
+                self._writer.write_table(table)
             self.n_rows += table.num_rows
 
     def finish(self, is_durable: bool = False) -> str | None:
         """Close the file, on disk if it must be durable; return its name, or None if nothing was written."""
         if not self.n_rows:
             return None
-        self._writer.close()
-        if is_durable:
-            with open(self._path, "rb+") as written:
+        with self._place.faults("written"):
+            self._writer.close()
+        if is_durable and self._place.is_local:
+            with open(self._place.path, "rb+") as written:
                 os.fsync(written.fileno())
         return self._name

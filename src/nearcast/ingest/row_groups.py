@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import json
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,17 +12,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, StorageError
 from nearcast.ingest.sources import group_neighbours, visible_files
+from nearcast.storage.location import Location, locate
 
 MOST_BYTES = 256 << 20
 """Bytes of the rows that a task reads before it works on them: rows with long texts make small tasks."""
 
 
+FILES = "_files.json"
+"""In a table's folder: the list of its files, written last. Files that it does not name do not count."""
+
+
 class Piece(NamedTuple):
     """Some rows of a row group of a file."""
 
-    file: str
+    file: str  # a path or a URL
     row_group: int
     start: int
     stop: int
@@ -31,14 +38,33 @@ class Piece(NamedTuple):
         return self.stop - self.start
 
 
-def parquet_files(path: str) -> list[Path]:
-    """The files of a table, sorted: the path itself, or all Parquet files below it without hidden ones (_ or dot)."""
-    root = Path(path)
+def parquet_files(path: str) -> list[Location]:
+    """The files of a table, sorted: the path itself, those that its list names, or all Parquet files below it without
+    hidden ones (_ or dot).
+    """
+    root = locate(path)
     if root.is_file():
         return [root]
-    if not root.is_dir():
-        raise InvalidInput(f"{path} does not exist")
-    return sorted(file for file in visible_files(root) if file.suffix == ".parquet")
+    listed = root.child(FILES)
+    if listed.is_file():
+        return [root.child(name) for name in json.loads(listed.read())]
+    found = _visible_files(root)
+    if not found and not root.is_folder():
+        raise InvalidInput(f"{root.shown} does not exist")
+    return [file for file in found if file.path.endswith(".parquet")]
+
+
+def _visible_files(root: Location) -> list[Location]:
+    if root.is_local:
+        return [locate(file) for file in sorted(visible_files(Path(root.path)))]
+    first = len(root.path) + 1
+    files = [entry.location for entry in root.files()]
+    return [file for file in files if not any(part[:1] in "._" for part in file.path[first:].split("/"))]
+
+
+def n_rows_of(path: str) -> int:
+    """The number of rows of a table."""
+    return sum(piece.n_rows for piece in pieces_of(path, 1 << 40))
 
 
 def pieces_of(path: str, most_rows: int) -> list[Piece]:
@@ -46,16 +72,32 @@ def pieces_of(path: str, most_rows: int) -> list[Piece]:
     pieces = []
     for file in parquet_files(path):
         try:
-            about = pq.read_metadata(file)
+            with _opened(file) as opened:
+                about = opened.metadata
+        except StorageError:
+            raise
         except (pa.ArrowInvalid, OSError) as error:
-            raise InvalidInput(f"{file} cannot be read: {error}") from None
+            raise InvalidInput(f"{file.shown} cannot be read: {error}") from None
         for k in range(about.num_row_groups):
             n_rows, n_bytes = about.row_group(k).num_rows, about.row_group(k).total_byte_size
             n_pieces = min(n_rows, max(-(-n_rows // most_rows), -(-n_bytes // MOST_BYTES)))
             edges = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
             size = n_bytes // max(1, n_pieces)
-            pieces += [Piece(str(file), k, a, b, size) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            pieces += [Piece(file.url, k, a, b, size) for a, b in zip(edges[:-1], edges[1:], strict=True)]
     return pieces
+
+
+@contextmanager
+def _opened(file: Location) -> Iterator[pq.ParquetFile]:
+    """An open Parquet file. In a store, the columns of a row group are fetched by few large requests."""
+    if file.is_local:
+        with pq.ParquetFile(file.path) as opened:
+            yield opened
+        return
+    with file.faults("read"):
+        source = file.filesystem.open_input_file(file.path)
+        with source, pq.ParquetFile(source, pre_buffer=True) as opened:
+            yield opened
 
 
 def in_tasks(pieces: list[Piece], most_rows: int) -> list[list[Piece]]:
@@ -67,7 +109,7 @@ def read_pieces(pieces: Iterable[Piece], columns: Collection[str] | None = None)
     """The rows of the pieces as one table, with all columns or those named. Columns that a file lacks are null."""
     tables = []
     for piece in pieces:
-        with pq.ParquetFile(piece.file) as file:
+        with _opened(locate(piece.file)) as file:
             wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
             tables.append(file.read_row_group(piece.row_group, columns=wanted).slice(piece.start, piece.n_rows))
     return pa.concat_tables(tables, promote_options="permissive")
@@ -76,7 +118,10 @@ def read_pieces(pieces: Iterable[Piece], columns: Collection[str] | None = None)
 def empty_table(path: str) -> pa.Table | None:
     """A table without rows, with the columns of the first file; None if there is no file."""
     files = parquet_files(path)
-    return pq.read_schema(files[0]).empty_table() if files else None
+    if not files:
+        return None
+    with _opened(files[0]) as file:
+        return file.schema_arrow.empty_table()
 
 
 def sampled_rows(path: str, most_rows: int, seed: int = 4) -> tuple[pa.Table | None, int]:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
@@ -21,6 +20,7 @@ from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
 from nearcast.moving.safe_regions import SafeRegions, Where
 from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
+from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, as_arrow, read_subscriptions
 from nearcast.tables.changes import changes_table
 from nearcast.tables.messages import read_message_columns

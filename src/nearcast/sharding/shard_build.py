@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,8 @@ from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
 from nearcast.sharding.routing.replicas import Replicas, save_replicas
-from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
+from nearcast.sharding.sharded_index import ShardedIndex, index_weights, planned_router
+from nearcast.storage.location import locate
 from nearcast.text.analyser import Analyser
 
 SHARDS = "_shards"
@@ -24,13 +24,13 @@ SHARDS = "_shards"
 
 NO_SUBSCRIPTIONS = SUBSCRIPTIONS_SCHEMA.append(pa.field(SHARDS, pa.list_(pa.int32()))).empty_table()
 SAMPLE = "sample.parquet"
-KEYS = "keys.npy"
+KEYS = "keys.bin"
 
 
 class BuildSettings(NamedTuple):
     """Where and how shards are built."""
 
-    folder: str  # of the unfinished version
+    folder: str  # of the unfinished version, or its URL
     method: str
     space: tuple[float, ...] | None
     analyser: Analyser
@@ -40,7 +40,7 @@ class BuiltShard(NamedTuple):
     """The outcome of building one shard."""
 
     shard: int
-    attempt: str  # the folder of the shard until the driver gives it its final name
+    attempt: str  # the folder of the shard, until the driver gives it its final name where it can
     subscriptions: int
     bytes: int
     plan: str
@@ -50,8 +50,7 @@ class BuiltShard(NamedTuple):
 def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:
     """Build a shard and save it in a uniquely named folder of this attempt."""
     attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
-    target = Path(settings.folder) / "attempts" / attempt
-    target.mkdir(parents=True)
+    target = locate(settings.folder).child("shards", attempt)
     table = table.take(pc.sort_indices(table["id"]))  # the same index whatever the order in which the parts arrived
     subscriptions = table.drop_columns([SHARDS])
     index = build_index(
@@ -65,20 +64,20 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     )
     rejects = index.rejects
     assert rejects is not None
-    index.save(target / "index")
-    save_replicas(target / "copies", _replicas(table))
-    np.save(target / KEYS, keys)
-    n_bytes = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
+    index.save(target.child("index").url)
+    save_replicas(target.child("copies").url, _replicas(table))
+    target.child(KEYS).write(np.ascontiguousarray(keys, np.int64).tobytes())
+    n_bytes = sum(file.size for file in target.files())
     return BuiltShard(shard, attempt, table.num_rows - len(rejects), n_bytes, index.plan, rejects)
 
 
 def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
     """The sampled messages that visit this shard, for methods that choose their layout by expected messages."""
-    file = Path(settings.folder) / SAMPLE
-    if not file.exists():
+    file = locate(settings.folder).child(SAMPLE)
+    if not file.is_file():
         return None
-    sample = pq.read_table(file)
-    routed = shard_router(ShardedIndex(settings.folder, {})).route(sample)
+    sample = pq.read_table(pa.BufferReader(file.read()))
+    routed = planned_router(settings.folder).route(sample)
     return sample.take(pa.array(routed.rows[routed.shards == shard]))
 
 

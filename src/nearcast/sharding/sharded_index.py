@@ -5,12 +5,17 @@ INDEX/versions/<name>/manifest.json
 INDEX/versions/<name>/router/      which shards store a subscription, which shards a message visits
 INDEX/versions/<name>/weights/     token weights for kind `rank`, in all shards and for later changes
 INDEX/versions/<name>/shards/<k>/  an ordinary index, and which of its subscriptions other shards store too
+
+INDEX is a folder on any file system. On local disk a version is built under another name, and so are its shards. In an
+object store, which renames nothing, they have their names from the start; the manifest of the version says which folder
+holds which shard, and only CURRENT makes the version visible.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from functools import lru_cache, partial
@@ -19,21 +24,27 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from nearcast.arrays.bundle import write_whole
 from nearcast.engine.index import Index, open_index
-from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
+from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, StorageError
 from nearcast.sharding.routing.replicas import Replicas, open_replicas
 from nearcast.sharding.routing.router import Router
 from nearcast.sharding.weights import Weights
+from nearcast.storage.leftovers import remove_quietly
+from nearcast.storage.location import Location, locate
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
 FORMAT = ["nearcast-shards", 3]
+PLANNED_ROUTER = "planned-router"
+REJECTS = "rejects.parquet"
+"""In a version's folder: the rows that the build rejected, if there are any."""
+
+_VERSION = re.compile(r"v-\d+-\w+")
 
 
 class ShardedIndex(NamedTuple):
     """One version of the index: its folder and its manifest. Small: it travels to workers with each task."""
 
-    path: str  # of the version's folder
+    path: str  # of the version's folder, or its URL
     manifest: dict[str, Any]
 
     @property
@@ -55,55 +66,71 @@ class ShardedIndex(NamedTuple):
         return sum(int(shard["bytes"]) for shard in self.manifest["shards"])
 
     def shard_path(self, shard: int, part: str = "index") -> str:
-        return os.path.join(self.path, "shards", f"{shard:05d}", part)
+        folder = self.manifest["shards"][shard].get("folder", f"{shard:05d}")
+        return self.part_path("shards", folder, part)
+
+    def part_path(self, *names: str) -> str:
+        return locate(self.path).child(*names).url
 
 
 def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> ShardedIndex:
     """The current version of a sharded index, or a named one."""
-    root = Path(path)
-    current = root / "CURRENT"
+    root = locate(path)
     if version is None:
-        if not current.is_file():
-            raise InvalidInput(f"{root} is not an index made by `nearcast pipeline build`: it has no file CURRENT")
-        version = current.read_text(encoding="utf-8").strip()
-    folder = root / "versions" / version
+        try:
+            version = root.child("CURRENT").read().decode().strip()
+        except (FileNotFoundError, NotADirectoryError):
+            made_by = "`nearcast pipeline build`"
+            raise InvalidInput(f"{root.shown} is not an index made by {made_by}: it has no file CURRENT") from None
+    folder = root.child("versions", version)
     try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        manifest = json.loads(folder.child("manifest.json").read())
+    except StorageError:
+        raise
     except (OSError, ValueError) as error:
-        raise CorruptFile(f"{folder}: its manifest cannot be read: {error}") from None
+        raise CorruptFile(f"{folder.shown}: its manifest cannot be read: {error}") from None
     if manifest.get("format") != FORMAT:
         raise ForeignVersion(
-            f"{folder} has format {manifest.get('format')}; this version reads {FORMAT}: build it again"
+            f"{folder.shown} has format {manifest.get('format')}; this version reads {FORMAT}: build it again"
         )
-    return ShardedIndex(str(folder), manifest)
+    return ShardedIndex(folder.url, manifest)
 
 
-def new_version(path: str | os.PathLike[str]) -> Path:
-    """An empty folder for a version, invisible before `publish`. Folders of killed builds are removed."""
-    for left in (Path(path) / "versions").glob("unfinished-*"):
+def new_version(path: str | os.PathLike[str]) -> Location:
+    """An empty folder for a version, invisible before `publish`. Folders of killed builds are removed on local disk."""
+    versions, unique = locate(path).child("versions"), uuid.uuid4().hex[:12]
+    if not versions.is_local:
+        return versions.child(_next_name(versions, unique))
+    for left in Path(versions.path).glob("unfinished-*"):
         shutil.rmtree(left, ignore_errors=True)
-    folder = Path(path) / "versions" / f"unfinished-{uuid.uuid4().hex[:12]}"
-    (folder / "shards").mkdir(parents=True)
+    folder = versions.child(f"unfinished-{unique}")
+    (Path(folder.path) / "shards").mkdir(parents=True)
     return folder
 
 
-def publish(path: str | os.PathLike[str], folder: Path, manifest: dict[str, Any]) -> ShardedIndex:
+def publish(path: str | os.PathLike[str], folder: Location, manifest: dict[str, Any]) -> ShardedIndex:
     """Name a finished version and make it current. A reader sees the old version or the new one, never a part."""
-    root = Path(path)
-    write_whole(folder / "manifest.json", json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
-    numbers = [int(each.name.split("-")[1]) for each in (root / "versions").glob("v-*-*")]
-    name = f"v-{max(numbers, default=0) + 1:06d}-{folder.name.split('-')[1]}"
-    folder.rename(root / "versions" / name)
-    write_whole(root / "CURRENT", name.encode())
-    return open_sharded(root)
+    root, name = locate(path), folder.name
+    folder.child("manifest.json").write(json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
+    if folder.is_local:
+        name = _next_name(root.child("versions"), name.split("-")[1])
+        os.rename(folder.path, root.child("versions", name).path)
+    root.child("CURRENT").write(name.encode())
+    return open_sharded(root.url)
+
+
+def _next_name(versions: Location, unique: str) -> str:
+    numbers = [int(name.split("-")[1]) for name in versions.names() if _VERSION.fullmatch(name)]
+    return f"v-{max(numbers, default=0) + 1:06d}-{unique}"
 
 
 def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
     """Remove all but the newest versions, and the folders of failed builds."""
-    versions = Path(path) / "versions"
-    finished = sorted(versions.glob("v-*-*"))
-    for folder in [*finished[:-keep], *versions.glob("unfinished-*")]:
-        shutil.rmtree(folder, ignore_errors=True)
+    versions = locate(path).child("versions")
+    names = versions.names()
+    finished = sorted(name for name in names if _VERSION.fullmatch(name))
+    for name in [*finished[:-keep], *(name for name in names if name.startswith("unfinished-"))]:
+        remove_quietly(versions.child(name))
 
 
 # What workers open. A worker opens it once; those of one machine share its pages. No verification: the build checked
@@ -121,12 +148,19 @@ def shard_replicas(sharded: ShardedIndex, shard: int) -> Replicas:
 
 
 def shard_router(sharded: ShardedIndex) -> Router:
-    return _open_router(os.path.join(sharded.path, "router"))
+    return _open_router(sharded.part_path("router"))
+
+
+def planned_router(folder: str) -> Router:
+    """The router of an unfinished version, which lacks the keys. It has another name than the finished one: workers
+    keep what they opened by its path.
+    """
+    return _open_router(locate(folder).child(PLANNED_ROUTER).url)
 
 
 def index_weights(sharded: ShardedIndex) -> Weights:
     """The version's token weights."""
-    return _open_weights(os.path.join(sharded.path, "weights"))
+    return _open_weights(sharded.part_path("weights"))
 
 
 _open_index = lru_cache(256)(partial(open_index, verify=False))

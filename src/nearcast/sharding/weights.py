@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.matching.row_params import DEFAULT_WEIGHT
 from nearcast.matching.subscription_set import part_of
+from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import read_weights
 from nearcast.tables.columns import strings_of, tokens_of
 from nearcast.tables.faults import Faults

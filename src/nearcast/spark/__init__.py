@@ -1,1 +1,51 @@
-"""The pipeline on Spark: raw files to clean tables, sharded indexes and matches, in batch and as a stream."""
+"""nearcast on Spark: DataFrames in, DataFrames out; streams with live changes; and the pipeline from raw files
+to matches.
+
+    from nearcast import spark as ncs
+
+    index = ncs.open_index("/data/index")
+    matches = ncs.match(messages_df, index)
+
+Each public name is loaded on first use: importing this package does not import PySpark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nearcast.sharding.index_handle import open_handle
+    from nearcast.spark.frames.build import build_index as build_index
+    from nearcast.spark.frames.match import match as match
+    from nearcast.spark.frames.match import rejects as rejects
+    from nearcast.spark.frames.sql import register as register
+    from nearcast.spark.frames.text import tokens as tokens
+    from nearcast.spark.frames.text import vocabulary as vocabulary
+    from nearcast.spark.streaming.stream import stream as stream
+
+    open_index = open_handle
+
+_PLACES = {
+    "build_index": ("nearcast.spark.frames.build", "build_index"),
+    "match": ("nearcast.spark.frames.match", "match"),
+    "open_index": ("nearcast.sharding.index_handle", "open_handle"),
+    "register": ("nearcast.spark.frames.sql", "register"),
+    "rejects": ("nearcast.spark.frames.match", "rejects"),
+    "stream": ("nearcast.spark.streaming.stream", "stream"),
+    "tokens": ("nearcast.spark.frames.text", "tokens"),
+    "vocabulary": ("nearcast.spark.frames.text", "vocabulary"),
+}
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'nearcast.spark' has no attribute '{name}'")
+    module, inner = _PLACES[name]
+    return getattr(import_module(module), inner)
+
+
+def __dir__() -> list[str]:
+    return __all__

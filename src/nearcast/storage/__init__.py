@@ -1,5 +1,4 @@
-"""Storage: the format of saved indexes, and its version."""
+"""Storage: files on any file system (location.py), saved arrays (bundles.py), and local copies of both (copies.py).
 
-from nearcast.storage.index_folder import INDEX_FORMAT, load_index, save_index
-
-__all__ = ["INDEX_FORMAT", "load_index", "save_index"]
+Local disks and object stores have the same functions. A reader sees the old state or the new one, never a part.
+"""

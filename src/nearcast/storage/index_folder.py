@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.bundle import read_bundle, write_bundle
+from nearcast.storage.bundles import Saved, local_bundle, manifest_at, read_bundle, write_bundle
 
 INDEX_FORMAT = ("nearcast-index", 4)
 
@@ -20,3 +20,13 @@ def save_index(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], head
 def load_index(path: str | os.PathLike[str], verify: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, memory-mapped copy-on-write, and header)."""
     return read_bundle(path, INDEX_FORMAT, verify)
+
+
+def local_index(path: str | os.PathLike[str]) -> Saved:
+    """(folder on this host, generation) of the index that is saved now at a path or URL."""
+    return local_bundle(path, INDEX_FORMAT)
+
+
+def saved_manifest(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The manifest of the index that is saved now at a path or URL: its generation, its header, its arrays."""
+    return manifest_at(path, INDEX_FORMAT)

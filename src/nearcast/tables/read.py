@@ -38,6 +38,10 @@ def _as_arrow(source: Any) -> pa.Table:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    if type(source).__module__.partition(".")[0] == "pyspark":  # its Arrow interface would collect it
+        raise InvalidInput(
+            "a Spark DataFrame is matched where it is, by nearcast.spark.match(df, index); or pass df.toArrow()"
+        )
     try:
         if isinstance(source, list):
             return pa.Table.from_pylist(source)

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile, ForeignVersion
 
 FILE_VERSION = 1
@@ -32,17 +31,31 @@ _PREFIX = struct.Struct("<8s I I Q 16s 16s Q")  # the second 16s is reserved and
 
 def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write the file whole or not at all: the header padded with spaces, then the arrays padded with zeros."""
+    from nearcast.storage.location import locate  # most vocabularies are never saved
+
     described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
     room = _padded(len(described) + 24 * len(arrays))  # the final offsets have at most 20 digits more than 0
     described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
     contents = (array.tobytes().ljust(_padded(array.nbytes), b"\0") for array in arrays.values())
     body = b"".join([described.ljust(room), *contents])
-    write_whole(Path(path), _prefix(body, room) + body)
+    locate(path).write(_prefix(body, room) + body)
 
 
 def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """(header, arrays over a copy-on-write memory map). `verify` checks the digest, which reads the whole file."""
-    mapped = _mapped(Path(path))
+    from nearcast.storage.location import locate
+    from nearcast.storage.single_files import forget_file, local_file
+
+    place = locate(path)
+    try:
+        return _read(Path(local_file(place, ALIGNMENT)), place.shown, verify)
+    except CorruptFile:
+        forget_file(place, ALIGNMENT)  # the copy may be damaged, and not the file
+        raise
+
+
+def _read(file: Path, path: str, verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    mapped = _mapped(file, path)
     _, version, header_size, size, digest, _, own_digest = _PREFIX.unpack_from(mapped)
     if xxhash.xxh3_64_intdigest(mapped[: ALIGNMENT - 8]) != own_digest:
         raise CorruptFile(f"{path}: the first {ALIGNMENT} bytes were changed")
@@ -81,8 +94,8 @@ def _prefix(body: bytes, header_size: int) -> bytes:
     return _PREFIX.pack(*fields, own)
 
 
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
+def _mapped(local: Path, path: str) -> mmap.mmap:
+    with local.open("rb") as file:
         if os.fstat(file.fileno()).st_size < ALIGNMENT or file.read(len(MAGIC)) != MAGIC:
             raise CorruptFile(f"{path}: is not a file of nearcast, or is truncated")
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)

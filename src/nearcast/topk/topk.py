@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
 from nearcast.model import Changes
+from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.messages import MessageColumns

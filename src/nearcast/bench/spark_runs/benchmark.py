@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.spark_runs.frames import against_frames
 from nearcast.bench.spark_runs.processes import memory_of_workers
-from nearcast.bench.spark_runs.rates import Data, against_join, against_library, seconds_of, warm_up, write_data
+from nearcast.bench.spark_runs.rates import Data, against_join, against_library, build, seconds_of, warm_up, write_data
 from nearcast.bench.workloads.workload import Workload
+from nearcast.sharding.planning.capacity import default_shards
 from nearcast.spark.pipeline.run import Working
-from nearcast.spark.pipeline.stages import default_shards
 from nearcast.spark.runtime.session import cores_of
 from nearcast.spark.streaming.stream import run_stream
 
@@ -50,11 +51,17 @@ class SparkBenchmark(NamedTuple):
             data = self._data("library", *sizes)
             with self.working("against the library"):
                 shards = self._shards_for(sizes[0])
-                result["library"] = against_library(self.session, data, shards, self.rounds)
+                if "library" in parts:
+                    result["library"] = against_library(self.session, data, shards, self.rounds)
+                else:
+                    build(self.session, data, shards)
             if "overheads" in parts:
                 with self.working("overheads"):
                     result["task_ms"] = task_overhead_ms(self.session)
                     result["micro_batch"] = micro_batch_overhead_ms(self.session, data)
+            if "frames" in parts:
+                with self.working("through DataFrames"):
+                    result["frames"] = against_frames(self.session, data, self.rounds)
             if "memory" in parts:
                 with self.working("memory of workers"):
                     result["memory"] = self._memory(data)

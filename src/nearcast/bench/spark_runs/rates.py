@@ -35,7 +35,7 @@ LAYOUTS: tuple[Layout, ...] = ("replicated", "sharded")
 _BATCH = 65_536  # messages per call of the library: as many as a task of Spark gets
 _LIBRARY_MESSAGES = 500_000  # enough for a rate
 _WARM_UP = 2_000
-_SPACE = (0.0, 0.0, 1.0, 1.0)
+SPACE = (0.0, 0.0, 1.0, 1.0)
 _PAIRS = pa.schema([("message", pa.int64()), ("subscription", pa.int64())])
 
 
@@ -71,7 +71,7 @@ def warm_up(session: SparkSession, workload: Workload, folder: Path, shards: int
 
 def build(session: SparkSession, data: Data, shards: int) -> float:
     """Seconds to build the sharded index."""
-    options: dict[str, Any] = {"shards": shards, "messages": data.messages, "space": _SPACE}
+    options: dict[str, Any] = {"shards": shards, "messages": data.messages, "space": SPACE}
     return seconds_of(lambda: build_sharded(session, data.subscriptions, data.path("index"), **options))
 
 
@@ -139,7 +139,7 @@ def _n_pairs(folder: str) -> int:
 
 
 def _library_rate(data: Data, rounds: int) -> tuple[float, int]:
-    index = build_index(data.subscriptions, space=_SPACE)
+    index = build_index(data.subscriptions, space=SPACE)
     n = min(data.n_messages, _LIBRARY_MESSAGES)
 
     def once() -> None:

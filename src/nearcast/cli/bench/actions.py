@@ -197,7 +197,9 @@ def show_spark(result: dict[str, Any], out: Path | None, as_json: bool) -> None:
     if "join" in result:
         rows = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" for v in line.values()] for line in result["join"]]
         shown.append(text_table(_JOIN_TITLES, rows, title="Against the plain join, build and match together"))
-    rest: dict[str, Any] = {name: result[name] for name in ("library", "task_ms", "micro_batch") if name in result}
+    rest: dict[str, Any] = {
+        name: result[name] for name in ("library", "frames", "task_ms", "micro_batch") if name in result
+    }
     if "memory" in result:
         rest["memory"] = {f"{each['workers']} worker(s)": _in_mb(each) for each in result["memory"]}
     show(result, as_json, Group(*shown, grid(rest)))

@@ -184,7 +184,9 @@ def spark(  # noqa: PLR0913  the options of a command are its parameters
         int, Option("--messages", "-m", metavar="N", min=1, help="Against the library: number of messages.")
     ] = 100_000,
     shards: Shards = None,
-    parts: Annotated[str, Option(metavar="PART,...", help="What to measure.")] = ",".join(_PARTS),
+    parts: Annotated[
+        str, Option(metavar="PART,...", help="What to measure; also frames, the CPU of a message through DataFrames.")
+    ] = ",".join(_PARTS),
     rounds: Annotated[int, Option(min=1, help="Number of rounds; the median counts.")] = 1,
     folder: Annotated[
         Path | None, Option(metavar="DIR", help="Folder for the data. [default: a temporary folder]")
@@ -209,8 +211,8 @@ def spark(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.cli.bench import actions
 
     wanted = read_names(parts)
-    if not wanted or set(wanted) - set(_PARTS):
-        raise InvalidInput(f"--parts takes some of {', '.join(_PARTS)}, not '{parts}'")
+    if not wanted or set(wanted) - {*_PARTS, "frames"}:
+        raise InvalidInput(f"--parts takes some of {', '.join(_PARTS)}, frames, not '{parts}'")
     chosen, joins = find_workload(workload), read_counts("--sizes", sizes)
     with tempfile.TemporaryDirectory(prefix="nearcast-bench-") as temporary, on_spark(master, as_json) as console:
         from nearcast.bench.spark_runs.benchmark import SparkBenchmark

@@ -25,6 +25,7 @@ from nearcast.errors import CorruptFile
 from nearcast.sharding.live.attempts import Attempts
 from nearcast.sharding.live.source_log import SourceLog
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
+from nearcast.storage.location import Location, locate
 
 _KEPT = 3
 """Records kept, with the folders that they name. A stream repeats at most the newest batch; more are for inspection."""
@@ -88,11 +89,14 @@ class StreamCheckpoint:
 
     def pin(self, current: ShardedIndex) -> str:
         """Keep a version of the user's index for as long as a record names it; return its name here."""
-        source = Path(current.path)
+        source = locate(current.path)
         target = self.index / "versions" / source.name
         if not target.exists():
             unfinished = target.with_name(f"pinning-{uuid.uuid4().hex[:12]}")
-            shutil.copytree(source, unfinished, copy_function=_link)
+            if source.is_local:
+                shutil.copytree(source.path, unfinished, copy_function=_link)
+            else:
+                _download(source, unfinished)
             unfinished.rename(target)
         return source.name
 
@@ -116,6 +120,13 @@ class StreamCheckpoint:
             # A version newer than all recorded ones is one that compaction has just finished.
             if folder.name not in bases and folder.name < newest:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _download(source: Location, target: Path) -> None:
+    for entry in source.files():
+        file = target / entry.location.path[len(source.path.rstrip("/")) + 1 :]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        entry.location.download(file)
 
 
 def _link(source: str, target: str) -> str:

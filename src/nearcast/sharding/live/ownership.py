@@ -11,18 +11,17 @@ from pathlib import Path
 
 from nearcast.arrays.bundle import sync_folder
 from nearcast.errors import CorruptFile, InvalidInput
+from nearcast.storage.location import locate
 
 _LOCK, _NAME = "_lock", "stream"
 
 
-def local_folder(path: str | os.PathLike[str], what: str) -> Path:
-    """The path, without the scheme file:. Streams rename folders, which object stores cannot."""
-    text = os.fspath(path)
-    if text.startswith("file:"):
-        text = "/" + text[len("file:") :].lstrip("/")
-    if "://" in text:
-        raise InvalidInput(f"{text}: the {what} of a stream is a folder on a file system that all workers see")
-    return Path(text)
+def mounted_folder(path: str | os.PathLike[str], what: str) -> Path:
+    """The local path of a folder. Streams rename folders in it, which object stores cannot."""
+    place = locate(path)
+    if not place.is_local:
+        raise InvalidInput(f"{place.shown}: the {what} of a stream must be on a file system that all workers see")
+    return Path(place.path)
 
 
 class FolderLock:

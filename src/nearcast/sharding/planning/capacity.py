@@ -18,6 +18,9 @@ from typing import NamedTuple
 
 from nearcast.errors import InvalidInput
 
+_WORTH_A_TASK = 250_000
+_MOST_IN_A_SHARD = 4_000_000  # at 120 bytes each: half a gigabyte
+
 MATCHES_PER_MILLION = 3.4
 """Matches of a short message of workload B, for each million subscriptions."""
 
@@ -95,3 +98,9 @@ def us_per_message(n: float, k: float, is_sharded: bool, constants: Constants) -
     grown = constants.message_us + constants.decade_us * math.log10(n / 1e6)
     routing = constants.routing_us if is_sharded else 0.0
     return max(grown, constants.message_us / 3) + constants.match_us * k + routing
+
+
+def default_shards(n_subscriptions: int, cores: int) -> int:
+    """Enough shards to build on all cores, none too large for one task; few, as each has its own vocabulary."""
+    to_build = min(cores, math.ceil(n_subscriptions / _WORTH_A_TASK))
+    return max(1, to_build, math.ceil(n_subscriptions / _MOST_IN_A_SHARD))

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
+from nearcast.storage.bundles import read_bundle, write_bundle
 
 FORMAT = ("nearcast-copies", 1)
 

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts, string_buffers
-from nearcast.arrays.bundle import read_bundle, write_bundle
 from nearcast.arrays.intmap import IntMap, IntMapArrays
 from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
@@ -26,6 +25,7 @@ from nearcast.sharding.routing.keyword_shards import are_keywords, file_by_keywo
 from nearcast.sharding.routing.rank_routes import file_ranked_rows
 from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
+from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser

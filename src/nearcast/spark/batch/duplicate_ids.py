@@ -8,16 +8,14 @@ and is not searched for them.
 
 from __future__ import annotations
 
-import io
+import os
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import Piece, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import ids_with_repeats
@@ -25,6 +23,7 @@ from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import ArrowPayload, join_tables, run_on_shards, send_payloads
+from nearcast.storage.location import Location, locate
 from nearcast.tables.faults import Faults
 
 MOST_IDS_HERE = 10_000_000
@@ -50,7 +49,7 @@ class Source(NamedTuple):
     """A table and its division into tasks. Small: it travels to workers with each task."""
 
     tasks: list[list[Piece]]
-    duplicates: str  # the folder of the lists of rows with duplicate ids
+    duplicates: str  # the folder, or URL, of the lists of rows with duplicate ids
     columns: tuple[str, ...] | None = None  # None: all
 
     @property
@@ -72,8 +71,11 @@ class Source(NamedTuple):
         return TablePart(table.take(pa.array(good)) if len(duplicates) else table, good + first, rejects)
 
     def _duplicate_rows(self, task: int) -> np.ndarray:
-        files = sorted(Path(self.duplicates).glob(f"{task:08d}.*.npy"))
-        return np.concatenate([np.empty(0, np.int64), *(np.load(file) for file in files)])
+        folder = locate(self.duplicates)
+        names = [name for name in folder.names() if name.startswith(f"{task:08d}.")]
+        return np.concatenate(
+            [np.empty(0, np.int64), *(np.frombuffer(folder.child(n).read(), np.int64) for n in names)]
+        )
 
 
 def _number_rows(rejects: pa.Table, rows: np.ndarray) -> pa.Table:
@@ -84,14 +86,16 @@ def _number_rows(rejects: pa.Table, rows: np.ndarray) -> pa.Table:
 def open_source(
     session: SparkSession,
     table: str,
-    duplicates: Path,
+    duplicates: str | os.PathLike[str] | Location,
     rows_per_task: int | None = None,
     columns: tuple[str, ...] | None = None,
 ) -> Source:
     """Divide the table into tasks and find its duplicate ids; `duplicates` is a new folder."""
     most = rows_per_task or _ROWS_PER_TASK
-    source = Source(in_tasks(pieces_of(table, most), most), str(duplicates), columns)
-    duplicates.mkdir(parents=True)
+    place = locate(duplicates)
+    source = Source(in_tasks(pieces_of(table, most), most), place.url, columns)
+    if place.is_local:
+        os.makedirs(place.path)
     counts = read_counts(table)
     if counts is not None and counts.get("accepted") == source.n_rows:
         return source  # as ingest wrote it: its ids are distinct
@@ -140,9 +144,8 @@ def _list_duplicates(source: Source, part: int, found: pa.Table) -> None:
     order = np.lexsort((rows, tasks, ids))
     duplicates = order[1:][ids[order[1:]] == ids[order[:-1]]]
     for task in np.unique(tasks[duplicates]).tolist():
-        file = io.BytesIO()
-        np.save(file, np.sort(rows[duplicates[tasks[duplicates] == task]]))
-        write_whole(Path(source.duplicates) / f"{task:08d}.{part:06d}.npy", file.getvalue())
+        listed = np.sort(rows[duplicates[tasks[duplicates] == task]])
+        locate(source.duplicates).child(f"{task:08d}.{part:06d}").write(listed.astype(np.int64).tobytes())
 
 
 def _find_on_spark(session: SparkSession, source: Source) -> None:

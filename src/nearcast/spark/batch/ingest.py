@@ -31,6 +31,7 @@ from nearcast.ingest.validate import IngestRules, table_schema
 from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import map_on_spark
+from nearcast.storage.location import locate
 from nearcast.tables import Dialect
 from nearcast.text.analyser import Analyser
 
@@ -165,7 +166,7 @@ def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
 def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
     """Compare the counts of the readers with the numbers of rows in the footers of the files."""
     files = (parquet_files(folder) for folder in (job.accepted, job.rejects))
-    accepted, rejected = (sum(pq.read_metadata(file).num_rows for file in found) for found in files)
+    accepted, rejected = (sum(pq.read_metadata(file.path).num_rows for file in found) for found in files)
     counted = (summary["read"], summary["accepted"], summary["rejected"])
     if counted != (accepted + rejected, accepted, rejected):
         raise NearcastError(
@@ -176,5 +177,8 @@ def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:
 
 def read_counts(table: str) -> dict[str, Any] | None:
     """The counts of the ingest that wrote a table, or None if no ingest wrote it."""
-    file = Path(table) / COUNTS
-    return json.loads(file.read_bytes()) if file.is_file() else None
+    try:
+        counts: dict[str, Any] = json.loads(locate(table).child(COUNTS).read())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return counts

@@ -23,7 +23,7 @@ from nearcast.errors import InvalidInput
 from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.row_groups import pieces_of
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
-from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
+from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.batch.match_task import COUNTS, MatchJob, match_pieces, match_shards, route_pieces
 from nearcast.spark.runtime.session import SparkSession, cores_of
@@ -54,7 +54,7 @@ def match_batch(
     do all messages with the same id but the first.
     """
     sharded = open_sharded(index)
-    chosen = chosen_layout(sharded, layout)
+    chosen = chosen_layout(sharded.nbytes, layout)
     rows = rows_per_task or _rows_per_task(messages, cores_of(session))
     scratch_path = f"{os.path.abspath(out)}.attempts"
     with NewFolder(out, replaces_anything=True) as folder, NewFolder(scratch_path) as attempts:
@@ -71,14 +71,14 @@ def match_batch(
     return counts
 
 
-def chosen_layout(sharded: ShardedIndex, layout: Layout) -> str:
+def chosen_layout(nbytes: int, layout: Layout) -> str:
     """`auto`: replicated while the whole index takes at most half of a machine's memory."""
     if layout not in ("auto", "replicated", "sharded"):
         raise InvalidInput(f"no layout '{layout}'; it is auto, replicated or sharded")
     if layout != "auto":
         return layout
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return "replicated" if sharded.nbytes <= _MOST_OF_MEMORY * memory_bytes else "sharded"
+    return "replicated" if nbytes <= _MOST_OF_MEMORY * memory_bytes else "sharded"
 
 
 def _rows_per_task(messages: str, n_cores: int) -> int:

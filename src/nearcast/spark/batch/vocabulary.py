@@ -7,25 +7,21 @@ where frequencies are equal, so the same messages give the same file however the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.arrow import list_parts
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import Piece, empty_table, in_tasks, pieces_of, read_pieces
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import task_numbers
-from nearcast.tables.faults import Faults
-from nearcast.tables.messages import message_tokens
+from nearcast.tables.token_counts import FREQUENCIES, count_documents
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
-_FREQUENCIES = pa.schema([("token", pa.string()), ("frequency", pa.int64())])
-_BATCH = 1 << 16  # tokens per batch for Spark
+_BATCH = 1 << 16  # tokens in a chunk of a frequency table
 _LEAST_ROWS = 1 << 16  # per task: they take 50 ms, the task itself costs 8 ms
 _MOST_ROWS = 1 << 22  # per piece
 
@@ -46,7 +42,6 @@ def build_vocabulary(
     `analyser` (by default the one that the ingest recorded, else the default analyser).
     """
     found = count_tokens(session, messages, analyser)
-    Path(out).parent.mkdir(parents=True, exist_ok=True)
     as_vocabulary(found).save(out)
     return {
         "messages": found.n_documents,
@@ -64,11 +59,12 @@ def count_tokens(session: SparkSession, messages: str, analyser: Analyser | None
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for share in task_numbers(batches):
-            yield from _counted(shares[share], noted or Analyser())
+            tables = (read_pieces([piece], ("tokens", "text")) for piece in shares[share])
+            yield from count_documents(tables, noted or Analyser())
 
     tasks = session.range(0, len(shares), 1, max(1, len(shares)))
     table = tasks.mapInArrow(count, "token string, frequency long").groupBy("token").sum("frequency").toArrow()
-    table = table.rename_columns(_FREQUENCIES.names).cast(_FREQUENCIES)
+    table = table.rename_columns(FREQUENCIES.names).cast(FREQUENCIES)
     table = table.sort_by([("frequency", "descending"), ("token", "ascending")])
     made_by = noted or (Analyser() if "tokens" not in names else None)
     return Frequencies(table["token"], table["frequency"].to_numpy(), n_rows, made_by)
@@ -95,24 +91,6 @@ def noted_analyser(messages: str) -> Analyser | None:
     """The analyser that the ingest recorded beside a table, or None."""
     counts = read_counts(messages)
     return Analyser.from_header(counts["analyser"]) if counts else None
-
-
-def _counted(pieces: Sequence[Piece], analyser: Analyser) -> Iterator[pa.RecordBatch]:
-    """The distinct tokens of some messages, each with the number of messages that contain it."""
-    vocabulary = Vocabulary()
-    for piece in pieces:
-        table = read_pieces([piece], ("tokens", "text"))
-        if "tokens" in table.column_names and not table["tokens"].null_count:
-            table = table.select(["tokens"])  # the text is not needed
-        tokens = message_tokens(table, analyser, Faults(table.num_rows, "skip"))
-        flat, starts = list_parts(tokens)
-        if flat.null_count:
-            raise InvalidInput("a token is null", column="tokens")
-        vocabulary.count_documents(vocabulary.add(flat), starts)
-    for first in range(0, len(vocabulary), _BATCH):
-        terms = np.arange(first, min(first + _BATCH, len(vocabulary)))
-        tokens = vocabulary.tokens(terms)
-        yield pa.RecordBatch.from_arrays([tokens, pa.array(vocabulary.frequencies[terms])], schema=_FREQUENCIES)
 
 
 def as_vocabulary(found: Frequencies) -> Vocabulary:

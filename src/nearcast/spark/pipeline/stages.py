@@ -11,7 +11,6 @@ OUT/report.html
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -25,10 +24,7 @@ from nearcast.spark.batch.match import Layout, match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
 from nearcast.spark.pipeline.steps import Step
-from nearcast.spark.runtime.session import SparkSession, cores_of
-
-_WORTH_A_TASK = 250_000
-_MOST_IN_A_SHARD = 4_000_000  # at 120 bytes each: half a gigabyte
+from nearcast.spark.runtime.session import SparkSession
 
 Work = Callable[[SparkSession], dict[str, Any]]
 
@@ -56,12 +52,6 @@ class Pipeline(NamedTuple):
 
     def path(self, *names: str) -> str:
         return os.fspath(self.out.joinpath(*names))
-
-
-def default_shards(n_subscriptions: int, cores: int) -> int:
-    """Enough shards to build on all cores, none too large for one task; few, as each has its own vocabulary."""
-    to_build = min(cores, math.ceil(n_subscriptions / _WORTH_A_TASK))
-    return max(1, to_build, math.ceil(n_subscriptions / _MOST_IN_A_SHARD))
 
 
 class Stage(NamedTuple):
@@ -116,8 +106,7 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
     step = Step("build", (subscriptions, *files), (out,), dict(options))
 
     def work(session: SparkSession) -> dict[str, Any]:
-        shards = options["shards"] or default_shards(session.read.parquet(subscriptions).count(), cores_of(session))
-        made = build_sharded(session, subscriptions, out, messages=messages, **{**options, "shards": shards})
+        made = build_sharded(session, subscriptions, out, messages=messages, **options)
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
 
     return Stage(step, work)

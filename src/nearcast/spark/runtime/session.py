@@ -58,8 +58,11 @@ def is_local(master: str) -> bool:
 
 
 def cores_of(session: SparkSession) -> int:
-    """The number of tasks that run at once."""
-    return max(1, int(session.sparkContext.defaultParallelism))
+    """The number of tasks that run at once. Spark Connect does not tell: then as many as this host has cores."""
+    try:
+        return max(1, int(session.sparkContext.defaultParallelism))
+    except AttributeError:
+        return os.cpu_count() or 1
 
 
 def spark_path(path: str | os.PathLike[str]) -> str:

@@ -20,7 +20,7 @@ from nearcast.spark.runtime.session import DataFrame, SparkSession
 NO_SHARD = -1
 """In place of a shard: the payload holds rejects and counts."""
 REPORT_SQL = "report binary"
-_PAYLOAD_SQL = "partition int, shard int, content binary, note binary"
+PAYLOAD_SQL = "partition int, shard int, content binary, note binary"
 _PAYLOAD_SCHEMA = pa.schema(
     [("partition", pa.int32()), ("shard", pa.int32()), ("content", pa.binary()), ("note", pa.binary())]
 )
@@ -53,7 +53,7 @@ def map_on_spark(session: SparkSession, work: Callable[[Any], Any], items: Seque
 
 def send_payloads(session: SparkSession, n_tasks: int, send: Send, n_partitions: int) -> DataFrame:
     """The payloads that `send(task)` gives in each of `n_tasks` tasks, shuffled to their partitions."""
-    sent = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_send, send), _PAYLOAD_SQL)
+    sent = session.range(0, n_tasks, 1, n_tasks).mapInArrow(partial(_send, send), PAYLOAD_SQL)
     return sent.repartitionById(n_partitions, sent["partition"])
 
 
@@ -90,7 +90,7 @@ def _work(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBa
 def _send(send: Send, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for task in task_numbers(batches):
         for payload in send(task):
-            yield from _pack(payload)
+            yield from pack_payload(payload)
 
 
 def _work_on_shards(work: ShardWork, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -98,7 +98,7 @@ def _work_on_shards(work: ShardWork, batches: Iterable[pa.RecordBatch]) -> Itera
         yield from map(as_report, work(shard, payloads))
 
 
-def _pack(payload: ArrowPayload) -> Iterator[pa.RecordBatch]:
+def pack_payload(payload: ArrowPayload) -> Iterator[pa.RecordBatch]:
     """A payload as batches of one row; a large table is cut into several rows."""
     n_pieces = max(1, -(-payload.table.nbytes // _MOST_BYTES))
     edges = np.linspace(0, payload.table.num_rows, n_pieces + 1).astype(int)
@@ -108,13 +108,18 @@ def _pack(payload: ArrowPayload) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch([[value] for value in values], schema=_PAYLOAD_SCHEMA)
 
 
-def _payloads_by_shard(batches: Iterable[pa.RecordBatch]) -> dict[int, list[ArrowPayload]]:
-    """The payloads of each shard, ascending. A partition has one shard unless Spark merged partitions."""
-    found: dict[int, list[ArrowPayload]] = {}
+def payloads_in(batches: Iterable[pa.RecordBatch]) -> Iterator[ArrowPayload]:
+    """The payloads in rows that `pack_payload` made."""
     for batch in batches:
         for k in range(batch.num_rows):
             partition, shard, content, note = (batch.column(name)[k] for name in _PAYLOAD_SCHEMA.names)
             with pa.ipc.open_stream(content.as_buffer()) as source:
-                payload = ArrowPayload(partition.as_py(), shard.as_py(), source.read_all(), note.as_py())
-            found.setdefault(payload.shard, []).append(payload)
+                yield ArrowPayload(partition.as_py(), shard.as_py(), source.read_all(), note.as_py())
+
+
+def _payloads_by_shard(batches: Iterable[pa.RecordBatch]) -> dict[int, list[ArrowPayload]]:
+    """The payloads of each shard, ascending. A partition has one shard unless Spark merged partitions."""
+    found: dict[int, list[ArrowPayload]] = {}
+    for payload in payloads_in(batches):
+        found.setdefault(payload.shard, []).append(payload)
     return dict(sorted(found.items()))

@@ -21,17 +21,19 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
+from nearcast.ingest.row_groups import n_rows_of
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
 from nearcast.sharding.live.input_chooser import Compacted
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
-from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.build import OWN_TABLE, build_sharded
 from nearcast.spark.batch.duplicate_ids import Source, open_source
 from nearcast.spark.runtime.failures import failure_reason, is_spark_error
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.spark.streaming.task import dialect_of
+from nearcast.storage.location import locate
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
@@ -106,9 +108,11 @@ class Compactor:
         """The table that the base was built from; the checkpoint's own table if a compaction built it."""
         own = Path(base.path) / _TABLE
         table = own.read_text() if own.exists() else self.table or base.manifest.get("table")
-        if table is None or not Path(table).exists():
+        if table == OWN_TABLE:
+            table = base.part_path(OWN_TABLE)
+        if table is None or not (locate(table).is_file() or locate(table).is_folder()):
             raise NearcastError(f"the table that the index was built from does not exist: {table}")
-        rows = self.session.read.parquet(str(table)).count()
+        rows = n_rows_of(str(table))
         wanted = sum(int(base.manifest[name]) for name in ("subscriptions", "never", "rejected"))
         if rows != wanted:
             raise NearcastError(f"{table} has {rows} rows, but the index was built from {wanted}")

@@ -21,9 +21,10 @@ from typing import Any
 
 from nearcast.errors import InvalidInput
 from nearcast.sharding.live.change_folder import count_other_files
+from nearcast.sharding.index_handle import IndexHandle
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.input_chooser import InputChooser
-from nearcast.sharding.live.ownership import FolderLock, claim, local_folder
+from nearcast.sharding.live.ownership import FolderLock, claim, mounted_folder
 from nearcast.sharding.live.stream_output import StreamOutput
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.spark.runtime.failures import is_slow_start, plain_failures, retry_slow_start
@@ -94,7 +95,7 @@ def run_stream(
 
 def stream(
     messages: DataFrame,
-    index: Paths,
+    index: IndexHandle | Paths,
     *,
     out: Paths,
     changes: DataFrame | Paths | None = None,
@@ -120,7 +121,7 @@ def stream(
     messages = _named(messages, columns or {})
     folder = None if changes is None or has_changes else os.fspath(changes)
     out = os.fspath(out).rstrip("/")
-    places = _Places(os.fspath(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
+    places = _Places(_index_path(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
     with plain_failures():
         source = join_changes(messages, changes) if has_changes else messages
         query = StreamQuery(source, BatchInput(deliver_rows, has_changes=has_changes), places, given)
@@ -142,12 +143,12 @@ class StreamQuery:
     def __init__(self, source: DataFrame, how: BatchInput, places: _Places, given: StreamOptions) -> None:
         self._source, self._given = source, given
         self.query: Any = None
-        root = local_folder(places.checkpoint, "checkpoint")
+        root = mounted_folder(places.checkpoint, "checkpoint")
         self._lock = FolderLock(root, "checkpoint")
         try:
             stream_id = claim(root / "stream.json", None, "is not empty and no checkpoint of a stream")
             saved = self._checkpoint = StreamCheckpoint(root)
-            self._output = StreamOutput(local_folder(places.out, "output"), stream_id)
+            self._output = StreamOutput(mounted_folder(places.out, "output"), stream_id)
         except BaseException:
             self._lock.close()
             raise
@@ -233,6 +234,15 @@ class StreamQuery:
         self._compactor.close()
         self._output.close()
         self._lock.close()
+
+
+def _index_path(index: IndexHandle | Paths) -> str:
+    """The folder of the index: until the first change, a stream follows its current version."""
+    if not isinstance(index, IndexHandle):
+        return os.fspath(index)
+    if index.sharded is None:
+        raise InvalidInput(f"{index.path}: a stream needs an index in shards; make one with nearcast.spark.build_index")
+    return index.path.partition("?")[0].rpartition("/versions/")[0] + "".join(index.path.partition("?")[1:])
 
 
 def _named(messages: DataFrame, columns: Mapping[str, str]) -> DataFrame:
