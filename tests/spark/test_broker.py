@@ -22,8 +22,8 @@ from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.runtime.failures import retry_slow_start
-from nearcast.spark.streaming.redis_source import RedisReader
 from nearcast.spark.streaming.batches import Batches
+from nearcast.spark.streaming.redis_source import RedisReader
 from nearcast.spark.streaming.stream import run_stream
 from stream_world import World, delivered, put
 

@@ -28,7 +28,9 @@ A_FIFTH_OF_THE_LOG = b" " * 1_000_000  # the mock cluster keeps 5 MB of a partit
 @pytest.fixture
 def cluster() -> Iterator[tuple[str, Producer]]:
     """(the address of its broker, a producer; it lives as long as the producer)."""
-    producer = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0, "message.max.bytes": 2_000_000})
+    producer = Producer(
+        {"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0, "message.max.bytes": 2_000_000}
+    )
     (broker,) = producer.list_topics(timeout=20).brokers.values()
     yield f"{broker.host}:{broker.port}", producer
 

@@ -15,8 +15,8 @@ import pytest
 import nearcast as nc
 from nearcast.errors import InvalidInput
 from nearcast.sharding.live.stream_output import read_stream_rejects
-from nearcast.spark.batch.build import build_sharded
 from nearcast.spark import open_index, stream
+from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.streaming.stream import StreamQuery
 from stream_world import COLUMNS, IN_ORDER, World, delivered, expected, put, weights_of
 

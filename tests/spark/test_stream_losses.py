@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark import deadly_tasks
 from nearcast.errors import DataLoss
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.streaming import stream
+from spark import deadly_tasks
 from stream_scene import Scene
 from stream_world import World, put
 
@@ -54,7 +54,9 @@ def test_a_suffix_in_capitals_is_read_and_other_files_are_counted(scene: Scene) 
     scene.check()
 
 
-@pytest.mark.parametrize("gone", ["spark", "spark/offsets", "spark/sources", "spark/metadata", "spark/commits", "plans"])
+@pytest.mark.parametrize(
+    "gone", ["spark", "spark/offsets", "spark/sources", "spark/metadata", "spark/commits", "plans"]
+)
 def test_a_stream_stops_where_its_checkpoint_was_deleted(scene: Scene, gone: str) -> None:
     scene.say(20, "1.parquet")
     scene.run()
@@ -91,9 +93,7 @@ def test_a_change_file_that_waits_is_counted(scene: Scene) -> None:
     scene.check()
 
 
-def test_a_file_that_kills_its_worker_is_set_aside_and_named(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_kills_its_worker_is_set_aside_and_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "deliver_files", deadly_tasks.deliver_deadly_files)
     scene.say(20, "good.parquet")
     put(pa.table({"id": [1], "text": ["a"], "x": [0.0], "y": [0.0]}), scene.root / "incoming", "deadly.parquet")

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.geo.space import LONLAT
 from nearcast.errors import DataLoss
+from nearcast.geo.space import LONLAT
 from nearcast.sharding.live.change_folder import SECONDS_TO_WRITE, ChangeFolder, find_change_files
 from nearcast.sharding.live.changes import join_changes, read_changes
 from nearcast.sharding.live.delta import (

@@ -38,6 +38,16 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
         ),
     ] = None,
     every: Annotated[float, Option(min=0, help="Minimum seconds between micro-batches.")] = 0.0,
+    fail_on_data_loss: Annotated[
+        bool,
+        Option(
+            "--fail-on-data-loss/--skip-lost-data",
+            help="Stop where a broker has deleted messages before they were read, or reject them by a line and go on.",
+        ),
+    ] = True,
+    most_attempts: Annotated[
+        int, Option(min=1, help="Set a file aside when reading it has killed so many workers.")
+    ] = 3,
     max_files: Annotated[int, Option(min=1, help="Maximum number of files in a micro-batch.")] = 256,
     master: Master = None,
     as_json: Json = False,
@@ -52,10 +62,13 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
     from nearcast.spark.pipeline.steps import require_inputs
+    from nearcast.spark.streaming.stream import check_stream
 
     files = [messages] if source == "files" else []
     require_inputs([str(index), *files, *([str(changes)] if changes else [])])
+    check_stream(str(index), messages if files else None, [str(out), str(checkpoint)])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
+    options |= {"fail_on_data_loss": fail_on_data_loss, "most_attempts": most_attempts}
     options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
     paths = [str(index), messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:

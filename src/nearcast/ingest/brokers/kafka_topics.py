@@ -163,20 +163,26 @@ def send_pairs(settings: Mapping[str, str], topic: str, pairs: pa.RecordBatch, b
         while True:
             try:
                 producer.produce(
-                    topic, text, f"{message}:{subscription}", on_delivery=lambda error, _: error and faults.append(error)
+                    topic,
+                    text,
+                    f"{message}:{subscription}",
+                    on_delivery=lambda error, _: error and faults.append(error),
                 )
                 break
             except BufferError:
                 producer.poll(1.0)
     left = producer.flush(_SILENCE_S)
     if left or faults:
-        raise NearcastError(f"Kafka did not take {left or len(faults)} matches: {faults[0].str() if faults else 'no answer'}")
+        raise NearcastError(
+            f"Kafka did not take {left or len(faults)} matches: {faults[0].str() if faults else 'no answer'}"
+        )
 
 
 def _entries(messages: list[Any]) -> pa.RecordBatch:
     names = [f"{each.topic()}:{each.partition()}:{each.offset()}" for each in messages]
     return pa.record_batch(
-        [pa.array(names, pa.string()), pa.array([each.value() for each in messages], pa.binary())], schema=ENTRIES_SCHEMA
+        [pa.array(names, pa.string()), pa.array([each.value() for each in messages], pa.binary())],
+        schema=ENTRIES_SCHEMA,
     )
 
 

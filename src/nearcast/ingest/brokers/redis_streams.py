@@ -76,7 +76,9 @@ class Stream(NamedTuple):
             if self.first is not None and _just_below(self.first) == position:
                 return None
             reach = "all" if self.first is None else f"up to {self.first}"
-            return f"the Redis stream '{key}' was trimmed beyond its reader: entries after {position}, {reach}, are gone"
+            return (
+                f"the Redis stream '{key}' was trimmed beyond its reader: entries after {position}, {reach}, are gone"
+            )
         return None
 
 

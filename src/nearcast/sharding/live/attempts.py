@@ -25,7 +25,9 @@ class Attempts(NamedTuple):
     def are_over(self, path: str) -> bool:
         """Whether a file must not be read again."""
         mark = _mark(path)
-        return os.path.isdir(self.folder) and sum(name.startswith(mark) for name in os.listdir(self.folder)) >= self.most
+        return (
+            os.path.isdir(self.folder) and sum(name.startswith(mark) for name in os.listdir(self.folder)) >= self.most
+        )
 
     @contextmanager
     def mark(self, path: str) -> Iterator[None]:

@@ -54,14 +54,21 @@ def claim(mark: Path, stream: str | None, foreign: str) -> str:
     folder = mark.parent
     folder.mkdir(parents=True, exist_ok=True)
     if not mark.exists():
-        others = [entry.name for entry in folder.iterdir() if entry.name[0] != "." and entry.name != _LOCK]
-        if others and not mark.exists():
-            raise InvalidInput(f"{folder} {foreign}; name a new folder")
+        check_own(folder, mark.name, foreign)
         _write_new(mark, json.dumps({_NAME: stream or uuid.uuid4().hex}).encode())
     try:
         return str(json.loads(mark.read_bytes())[_NAME])
     except (ValueError, TypeError, KeyError):
         raise CorruptFile(f"{mark} is damaged; restore it, or name a new folder") from None
+
+
+def check_own(folder: Path, mark: str, foreign: str = "is not empty and is no stream's") -> None:
+    """Refuse a folder that has files but no mark of a stream."""
+    if folder.is_file():
+        raise InvalidInput(f"{folder} is a file; name a folder")
+    others = [entry.name for entry in folder.glob("*") if entry.name[0] != "." and entry.name != _LOCK]
+    if others and not (folder / mark).exists():
+        raise InvalidInput(f"{folder} {foreign}; name a new folder")
 
 
 def _write_new(file: Path, content: bytes) -> None:

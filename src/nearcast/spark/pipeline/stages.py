@@ -16,15 +16,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from nearcast.arrays.bundle import write_whole
-from nearcast.ingest.mapping import Kind
+from nearcast.errors import InvalidInput
+from nearcast.geo.space import Space
+from nearcast.ingest.mapping import Kind, resolve_columns
+from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.row_groups import empty_table
+from nearcast.matching.method import find_method
+from nearcast.sharding.sharded_index import open_sharded
+from nearcast.sharding.weights import given_weights
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.batch.ingest import IngestOptions, ingest
+from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest
 from nearcast.spark.batch.match import Layout, match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
 from nearcast.spark.pipeline.steps import Step
 from nearcast.spark.runtime.session import SparkSession
+from nearcast.storage.location import locate
 
 Work = Callable[[SparkSession], dict[str, Any]]
 
@@ -55,10 +65,11 @@ class Pipeline(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """A step and its work."""
+    """A step, its work, and a check of its arguments that needs neither Spark nor the output of other steps."""
 
     step: Step
     work: Work
+    check: Callable[[], object] = lambda: None
 
 
 def stages(pipeline: Pipeline) -> list[Stage]:
@@ -80,12 +91,17 @@ def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[
     """`options` are fields of IngestOptions."""
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
-    return Stage(step, lambda session: ingest(session, raw.sources, kind, raw.mapping, out, rejects, options=given))
+    arguments = (raw.sources, kind, raw.mapping, out, rejects)
+    return Stage(
+        step,
+        lambda session: ingest(session, *arguments, options=given),
+        lambda: check_ingest(*arguments, given),
+    )
 
 
 def vocabulary_stage(messages: str, out: str) -> Stage:
     step = Step("vocabulary", (messages,), (out,), {})
-    return Stage(step, lambda session: build_vocabulary(session, messages, out))
+    return Stage(step, lambda session: build_vocabulary(session, messages, out), lambda: check_table(messages))
 
 
 def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
@@ -109,9 +125,41 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
         made = build_sharded(session, subscriptions, out, messages=messages, **options)
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
 
-    return Stage(step, work)
+    return Stage(step, work, lambda: check_build(subscriptions, messages, out, options))
 
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
     step = Step("match", (index, messages), (out,), {"layout": layout})
-    return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout))
+
+    def check() -> None:
+        open_sharded(index)
+        mounted_path(out)
+        check_table(messages, "messages")
+
+    return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout), check)
+
+
+def check_build(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> None:
+    """Raise what a build would raise about its arguments and the columns of its tables."""
+    find_method("match", options["method"])
+    Space.of(options.get("space"))
+    if options.get("weights"):
+        given_weights(options["weights"])
+    check_table(subscriptions, "subscriptions")
+    if messages is not None:
+        check_table(messages)
+    if locate(out).is_file():
+        raise InvalidInput(f"{out} is a file; name a folder")
+
+
+def check_table(path: str, kind: Kind | None = None) -> None:
+    """Raise if a table cannot be read or lacks columns. An empty folder is an empty table."""
+    try:
+        empty = empty_table(path)
+    except pa.ArrowException as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from None
+    if empty is not None and kind is not None:
+        try:
+            resolve_columns(kind, {}, empty.column_names)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from None

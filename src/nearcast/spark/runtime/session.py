@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import nearcast
 from nearcast.errors import MissingPart
 from nearcast.spark.runtime.java import find_java, start_java
+from nearcast.spark.runtime.master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame
@@ -31,6 +32,7 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
     if running is not None:
         return running
     master = master or os.environ.get("NEARCAST_MASTER", LOCAL)
+    check_master(master)
     _prepare_environment(master)
     package = None if is_local(master) else package_as_zip()
     settings = {"spark.master": master, "spark.app.name": "nearcast", **_settings(master)}

@@ -41,7 +41,9 @@ def join_changes(messages: DataFrame, changes: DataFrame) -> DataFrame:
 
     def packed(name: str) -> DataFrame:
         whole = f"struct({', '.join(f'`{column}`' for column in frames[name].columns)})"
-        return frames[name].selectExpr(*(f"{whole if n == name else f'CAST(NULL AS {kinds[n]})'} AS {n}" for n in kinds))
+        return frames[name].selectExpr(
+            *(f"{whole if n == name else f'CAST(NULL AS {kinds[n]})'} AS {n}" for n in kinds)
+        )
 
     return packed("message").unionByName(packed("change"))
 

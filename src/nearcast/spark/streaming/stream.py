@@ -13,20 +13,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nearcast.errors import InvalidInput
-from nearcast.sharding.live.change_folder import count_other_files
 from nearcast.sharding.index_handle import IndexHandle
+from nearcast.sharding.live.change_folder import count_other_files
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.input_chooser import InputChooser
-from nearcast.sharding.live.ownership import FolderLock, claim, mounted_folder
+from nearcast.sharding.live.ownership import FolderLock, check_own, claim, mounted_folder
 from nearcast.sharding.live.stream_output import StreamOutput
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
+from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.runtime.failures import is_slow_start, plain_failures, retry_slow_start
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, changes_folder, join_changes
@@ -82,7 +83,11 @@ def run_stream(
     given = _checked(options)
     started = time.perf_counter()
     has_files = given.source == "files"
-    more = {"maxFilesPerTrigger": str(given.max_files)} if has_files else {"failOnDataLoss": str(given.fail_on_data_loss).lower()}
+    more = (
+        {"maxFilesPerTrigger": str(given.max_files)}
+        if has_files
+        else {"failOnDataLoss": str(given.fail_on_data_loss).lower()}
+    )
     options_of_source = {**more, **given.source_options}
     with plain_failures():
         how = BatchInput(deliver_files if has_files else deliver_values, has_files)
@@ -135,6 +140,16 @@ class _Places:
     out: str
     checkpoint: str
     changes: str | None
+
+
+def check_stream(index: str, messages: str | None, outputs: Sequence[str]) -> None:
+    """Raise what a stream would raise about its places, without Spark."""
+    if messages is not None and not Path(messages).is_dir():
+        raise InvalidInput(f"{messages} is no folder; a stream reads message files that are moved into one")
+    open_sharded(index)
+    marks = ("_stream.json", "stream.json")
+    for path, what, mark in zip(outputs, ("output", "checkpoint"), marks, strict=True):
+        check_own(mounted_folder(path, what), mark)
 
 
 class StreamQuery:
