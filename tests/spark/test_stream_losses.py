@@ -7,14 +7,16 @@ import os
 import shutil
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from nearcast.errors import DataLoss
-from nearcast.sharding.live.stream_output import read_stream_rejects
+from nearcast.errors import DataLoss, InvalidInput
+from nearcast.sharding.live.stream_output import StreamOutput, read_stream_rejects
 from nearcast.spark.streaming import stream
 from spark import deadly_tasks
 from stream_scene import Scene
@@ -132,23 +134,18 @@ def test_a_batch_in_the_table_is_not_taken_for_another(scene: Scene) -> None:
 
 
 def test_only_one_of_many_drivers_claims_an_output(tmp_path: Path) -> None:
-    from nearcast.errors import InvalidInput
-    from nearcast.sharding.live.stream_output import StreamOutput
-
     for k in range(40):
-        start, claimed, refused = threading.Barrier(4), [], []
+        place = tmp_path / str(k)
+        with ThreadPoolExecutor(4) as threads:
+            start = threading.Barrier(4)
+            outputs = list(threads.map(partial(claim, start, place), range(4)))
+        assert sum(output is not None for output in outputs) == 1
+        assert json.loads((place / "_stream.json").read_bytes())["stream"].startswith("stream ")
 
-        def claim(stream: str, place: Path = tmp_path / str(k)) -> None:
-            start.wait()
-            try:
-                claimed.append(StreamOutput(place, stream))
-            except InvalidInput as error:
-                refused.append(str(error))
 
-        threads = [threading.Thread(target=claim, args=(f"stream {n}",)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert (len(claimed), len(refused)) == (1, 3)
-        assert json.loads((tmp_path / str(k) / "_stream.json").read_bytes())["stream"].startswith("stream ")
+def claim(start: threading.Barrier, place: Path, number: int) -> StreamOutput | None:
+    start.wait()
+    try:
+        return StreamOutput(place, f"stream {number}")
+    except InvalidInput:
+        return None

@@ -156,18 +156,18 @@ def send_pairs(settings: Mapping[str, str], topic: str, pairs: pa.RecordBatch, b
     """Send matches, each under the key message:subscription; return when the broker has them."""
     producer = client_module().Producer({"enable.idempotence": "true", **settings})
     faults: list[Any] = []
+
+    def note(error: Any, _: Any) -> None:
+        if error is not None:
+            faults.append(error)
+
     columns = (pairs.column(name).to_pylist() for name in RANKED_SCHEMA.names)
     for message, subscription, score in zip(*columns, strict=True):
         value = {"message": message, "subscription": subscription, "score": score, "batch": batch}
         text = json.dumps({name: each for name, each in value.items() if each is not None})
         while True:
             try:
-                producer.produce(
-                    topic,
-                    text,
-                    f"{message}:{subscription}",
-                    on_delivery=lambda error, _: error and faults.append(error),
-                )
+                producer.produce(topic, text, f"{message}:{subscription}", on_delivery=note)
                 break
             except BufferError:
                 producer.poll(1.0)

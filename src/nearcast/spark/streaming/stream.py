@@ -117,19 +117,15 @@ def stream(
     manifest. `checkpoint` is OUT-checkpoint by default. `options` are the other fields of StreamOptions.
     """
     given = _checked(options)
-    has_changes = changes is not None and not isinstance(changes, str | os.PathLike)
-    for frame in (messages, *([changes] if has_changes else [])):
-        if not getattr(frame, "isStreaming", False):
-            raise InvalidInput(f"this is not a streaming DataFrame but {type(frame).__name__}; use spark.readStream")
-    if has_changes and not {"op", "id"} <= {*changes.columns}:
-        raise InvalidInput(f"changes need a column 'op' and a column 'id'; they have {', '.join(changes.columns)}")
+    folder = os.fspath(changes) if isinstance(changes, str | os.PathLike) else None
+    frame = None if isinstance(changes, str | os.PathLike) else changes
+    _check_frames(messages, frame)
     messages = _named(messages, columns or {})
-    folder = None if changes is None or has_changes else os.fspath(changes)
     out = os.fspath(out).rstrip("/")
     places = _Places(_index_path(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
     with plain_failures():
-        source = join_changes(messages, changes) if has_changes else messages
-        query = StreamQuery(source, BatchInput(deliver_rows, has_changes=has_changes), places, given)
+        source = messages if frame is None else join_changes(messages, frame)
+        query = StreamQuery(source, BatchInput(deliver_rows, has_changes=frame is not None), places, given)
         query.start()
     return query
 
@@ -249,6 +245,14 @@ class StreamQuery:
         self._compactor.close()
         self._output.close()
         self._lock.close()
+
+
+def _check_frames(messages: Any, changes: Any) -> None:
+    for frame in (messages, changes):
+        if frame is not None and not getattr(frame, "isStreaming", False):
+            raise InvalidInput(f"this is not a streaming DataFrame but {type(frame).__name__}; use spark.readStream")
+    if changes is not None and not {"op", "id"} <= {*changes.columns}:
+        raise InvalidInput(f"changes need a column 'op' and a column 'id'; they have {', '.join(changes.columns)}")
 
 
 def _index_path(index: IndexHandle | Paths) -> str:
