@@ -83,7 +83,7 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int, has_fr
                     continue
                 seen, since = n_batches, time.monotonic()
                 if seen % 2:
-                    put(world.change(8), root / "changes", f"{n_changes:04d}.parquet")
+                    put(in_order(world.change(8), n_changes), root / "changes", f"{n_changes:04d}.parquet")
                     n_changes += 1
                 time.sleep(choose.uniform(0.0, 1.0))  # anywhere in the batches that follow
                 if left and driver.kill(left[0], choose):
@@ -93,6 +93,11 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int, has_fr
                 return n_drivers
         finally:
             driver.end()
+
+
+def in_order(changes: pa.Table, number: int) -> pa.Table:
+    """Changes that say their order: Spark reads the files of a batch in an order of its own."""
+    return changes.append_column("order", pa.array(range(1_000 * number, 1_000 * number + changes.num_rows)))
 
 
 def check(root: Path, base: pa.Table, has_frames: bool = False) -> None:
