@@ -2,8 +2,8 @@
 
 Options of the source, with defaults: `kafka.bootstrap.servers`, any `kafka.NAME` (a setting of the client), `subscribe`
 (topics, separated by commas), `startingOffsets` ("earliest" or "latest"; "earliest"), `maxOffsetsPerTrigger` (100000),
-`failOnDataLoss` (stop where messages were deleted before they were read; "true"). Their names are those of Spark's connector. A
-batch can be read again as long as Kafka keeps its messages.
+`failOnDataLoss` (stop where messages were deleted before they were read; "true"). Their names are those of Spark's
+connector. A batch can be read again as long as Kafka keeps its messages.
 
 Options of the sink: `kafka.bootstrap.servers`, any `kafka.NAME`, `topic`, `batch`. After a crash a batch may be sent
 twice; receivers recognise repeats by the key, "message:subscription".
