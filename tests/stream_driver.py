@@ -10,7 +10,8 @@ from pathlib import Path
 
 CHANGES = (
     "op string, order long, id long, tokens array<string>, expression string, "
-    "xmin double, ymin double, xmax double, ymax double, region string, expires timestamp, kind string, alpha double, threshold double"
+    "xmin double, ymin double, xmax double, ymax double, region string, "
+    "expires timestamp, kind string, alpha double, threshold double"
 )
 MESSAGES = "id long, text string, lon double, lat double, time timestamp"
 
