@@ -70,7 +70,7 @@ boundscheck: setup
 	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n $(JOBS) --dist loadgroup -m "not slow"
 
 # The DataFrame tests on the oldest PySpark that we support, in an environment of its own.
-spark-oldest: setup
+spark-oldest:
 	$(PYTHON) -m venv $(OLDEST)
 	grep --invert-match --ignore-case '^pyspark==' constraints.txt > $(OLDEST)/constraints.txt
 	$(OLDEST)/bin/python -m pip install --disable-pip-version-check --constraint $(OLDEST)/constraints.txt --editable ".[dev]" pyspark==4.0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -133,14 +134,14 @@ class World:
 
     def expect_prefixes(self) -> None:
         """Each read saw the writes that had returned, maybe later ones, and all of them up to a point."""
-        waiting = sorted(self._seen, key=lambda read: read.done)
+        waiting = deque(sorted(self._seen, key=lambda read: read.done))
         right: list[set[int]] = [set() for _ in MESSAGES]  # after `prefix` writes
         open_reads: list[Read] = []
         for prefix in range(len(self._log) + 1):
             if prefix:
                 self._apply(self._log[prefix - 1], right)
             while waiting and waiting[0].done <= prefix:
-                open_reads.append(waiting.pop(0))
+                open_reads.append(waiting.popleft())
             still = [read for read in open_reads if any(sorted(right[m]) != ids for m, ids in read.answers.items())]
             late = [read for read in still if read.begun <= prefix]
             assert not late, f"after {prefix} writes: {late[0]} is the answer of no prefix; here {right}"

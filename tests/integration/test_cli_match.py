@@ -145,7 +145,8 @@ def test_bad_rows_stop_the_run_and_name_themselves(folder: Path) -> None:
 def test_skipped_rows_are_noted_or_kept(folder: Path) -> None:
     write_table(_with_a_bad_row(), "bad.parquet")
     done = run("match", "subs.parquet", "bad.parquet", "--on-bad", "skip", "--out", "out.csv")
-    assert done.exit_code == 0 and "1 bad rows left out, the first in messages, row 3, column 'lat'" in done.stderr
+    assert done.exit_code == 0 and "1 of 4 rows of the messages left out" in done.stderr
+    assert "the first is row 3, column 'lat'" in done.stderr
     wrong = SUBSCRIPTIONS.set_column(1, "expression", pa.array(["(a", "", "NOT pizza", "pizza"]))
     write_table(wrong, "wrong.parquet")
     summary = succeed("match", "wrong.parquet", "bad.parquet", "--rejects", "rejects.jsonl", "--out", "out.csv")
@@ -156,6 +157,20 @@ def test_skipped_rows_are_noted_or_kept(folder: Path) -> None:
         ("messages", 3, "lat"),
     ]
     assert json.loads(kept[1]["record"])["text"] == "far out"
+
+
+def test_a_table_without_a_good_row_is_a_failure(folder: Path) -> None:
+    bad = _with_a_bad_row().slice(3)
+    write_table(bad, "bad.parquet")
+    for tables in (("subs.parquet", "bad.parquet"), ("bad.parquet", "bad.parquet")):
+        done = run("match", *tables, "--on-bad", "skip", "--out", "out.csv", "--rejects", "rejects.jsonl")
+        assert done.exit_code == 2 and not Path("out.csv").exists()
+    line = refused("match", "subs.parquet", "bad.parquet", "--on-bad", "skip", "--out", "out.csv")
+    assert "all 1 rows of the messages are bad; the first is row 0, column 'lat'" in line
+    mostly = pa.concat_tables([MESSAGES.slice(0, 1), bad, bad.set_column(0, "id", pa.array([41]))])
+    write_table(mostly, "mostly.parquet")
+    done = run("match", "subs.parquet", "mostly.parquet", "--on-bad", "skip")
+    assert done.exit_code == 0 and "more than half, 2 of 3 rows of the messages left out" in done.stderr
 
 
 def _with_a_bad_row() -> pa.Table:

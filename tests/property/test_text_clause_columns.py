@@ -19,8 +19,8 @@ PLAIN = Analyser()
 FOLDED = Analyser(fold_accents=True, stop_words="en", stem="english")
 
 # The pools are tiny, so that tokens repeat within a text, absorb each other and contradict each other.
-WORDS = ["a", "b", "B", "c-d", "a-b-a", "é", "e", "#t"]
-MISTAKES = ["!", "the", '"', '""', '"a b"', "\\", "AND", ")"]
+WORDS = ["a", "b", "B", "c-d", "a-b-a", "é", "e", "#t", "-a", "-c-d"]
+MISTAKES = ["!", "and", "Or", "not", "-", "-the", "a:b", "ab*", "!a", "||", "the", '"', '""', '"a b"', "\\", "AND", ")"]
 SPACES = [" ", "  ", "\n", "\t", "\x1c", "\x85", "\xa0", "\u2003", "\u3000", "", ""]
 good = st.recursive(
     st.sampled_from(WORDS),

@@ -13,13 +13,13 @@ from unittest import mock
 import pyarrow as pa
 
 from nearcast.ingest import ingest_part as ingest
+from nearcast.ingest import stream_batch as task
 from nearcast.ingest.ingest_part import IngestJob, PartCounts
 from nearcast.ingest.sources import Part
+from nearcast.ingest.stream_batch import StreamJob
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob
 from nearcast.spark.runtime.tasks import ArrowPayload
-from nearcast.spark.streaming import task
-from nearcast.spark.streaming.task import StreamJob
 
 
 class Deaths(NamedTuple):
@@ -79,7 +79,7 @@ def ingest_part(deaths: Deaths, part: Part, job: IngestJob) -> PartCounts:
     return counts
 
 
-def deliver_deadly_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def deliver_deadly_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     """`deliver_files`, where a file with "deadly" in its name kills its worker as soon as it is read."""
     read = task._chunks_of_file
 
@@ -89,4 +89,4 @@ def deliver_deadly_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> I
         return read(path)
 
     with mock.patch.object(task, "_chunks_of_file", read_or_die):
-        yield from task.deliver_files(job, batches)
+        return task.deliver_files(job, batches)

@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 from nearcast.cli.main import app
 from nearcast.errors import InvalidInput, MissingPart
+from nearcast.ingest.pipeline import master
+from nearcast.ingest.pipeline.master import check_master
+from nearcast.ingest.pipeline.steps import run_step
 from nearcast.spark.pipeline import run
-from nearcast.spark.pipeline.steps import run_step
-from nearcast.spark.runtime import master, session
-from nearcast.spark.runtime.master import check_master
+from nearcast.spark.runtime import session
 
 
 @pytest.fixture

@@ -250,6 +250,7 @@ def test_what_is_no_index_is_one_line(spark: Any, tmp_path: Path) -> None:
     frame = as_frame(spark, tables("match")[1])
     with pytest.raises(InvalidInput, match="does not exist; save an index there"):
         ncs.match(frame, tmp_path / "absent")
+    (tmp_path / "other.txt").touch()
     with pytest.raises(InvalidInput, match="is not a saved index"):
         ncs.match(frame, tmp_path)
     with pytest.raises(InvalidInput, match=r"not Index: index.save\(path\)"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,29 @@ def test_a_build_that_fails_leaves_the_old_version_and_none_of_its_own(
     assert open_sharded(f"{bucket}/index") == second and locate(second.path).name > locate(first.path).name
     forget_old(f"{bucket}/index", keep=1)
     assert locate(f"{bucket}/index/versions").names() == [locate(second.path).name]
+
+
+KILLED_WHILE_PUBLISHING = """
+import sys
+from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.runtime.one_process import OneProcess
+from spark.deadly_step import die_at
+
+die_at("nearcast.sharding.sharded_index", "_make_current", 1)
+build_sharded(OneProcess(), sys.argv[1], sys.argv[2], shards=2, method="brute")
+"""
+
+
+def test_a_build_that_is_killed_leaves_the_old_version_current(bucket: str) -> None:
+    table = put(f"{bucket}/s.parquet", nasty_subscriptions(1, 40))
+    first = build_sharded(OneProcess(), table, f"{bucket}/index", shards=1, method="brute")
+    command = [sys.executable, "-c", KILLED_WHILE_PUBLISHING, table, f"{bucket}/index"]
+    paths = os.pathsep.join([*sys.path, str(Path(__file__).parents[1])])
+    done = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONPATH": paths})
+    assert done.returncode == -9, done.stderr
+    assert open_sharded(f"{bucket}/index") == first and len(locate(f"{bucket}/index/versions").names()) == 2
+    second = build_sharded(OneProcess(), table, f"{bucket}/index", shards=2, method="brute")
+    assert open_sharded(f"{bucket}/index") == second and second.n_shards == 2
 
 
 def test_a_handle_names_the_generation_of_an_index_in_a_store(bucket: str) -> None:

@@ -33,9 +33,9 @@ from spark.ranked_tables import ranked_subscriptions
 POINTS = [
     ("nearcast.spark.batch.build", "counted_weights", 1),
     ("nearcast.spark.batch.build", "build_shard", 2),  # one shard is written, another is not
-    ("nearcast.spark.batch.build", "_manifest", 1),  # all are
-    ("nearcast.sharding.sharded_index", "write_whole", 1),  # of publishing: before the manifest,
-    ("nearcast.sharding.sharded_index", "write_whole", 2),  # and when the version has its name but is not yet current
+    ("nearcast.sharding.shard_assembly", "_manifest", 1),  # all are
+    ("nearcast.spark.batch.build", "publish", 1),  # before the manifest
+    ("nearcast.sharding.sharded_index", "_make_current", 1),  # the version has its name but is not yet current
 ]
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nearcast.errors import InvalidInput, NearcastError
-from nearcast.spark.pipeline.pipeline_file import read_pipeline
-from nearcast.spark.pipeline.stages import Raw, stages
-from nearcast.spark.pipeline.steps import Done, Step, files_of, record_of, run_step
+from nearcast.ingest.pipeline.pipeline_file import Raw, read_pipeline
+from nearcast.ingest.pipeline.steps import Done, Step, files_of, record_of, run_step
+from nearcast.spark.pipeline.stages import stages
 from nearcast.spark.runtime.failures import failure_reason, plain_failures
 
 

@@ -29,8 +29,11 @@ _ABANDONED_SECONDS = 3600.0
 
 def write_bundle(
     path: str | os.PathLike[str], fmt: tuple[str, int], arrays: Mapping[str, np.ndarray], header: Any
-) -> None:
-    """Write `arrays` and `header` (plain JSON values) to the folder `path`, and replace a bundle that is there."""
+) -> str:
+    """Write `arrays` and `header` (plain JSON values) to the folder `path`, and replace a bundle that is there.
+
+    Returns the name of the generation.
+    """
     folder = Path(path)
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise FileExistsError(f"{folder} holds other files; name an empty or new folder")
@@ -49,6 +52,7 @@ def write_bundle(
         # Another writer may be filling a generation: one that no manifest named is removed when it is old.
         if old.name == predecessor or (old.name != generation and _age(old) > _ABANDONED_SECONDS):
             shutil.rmtree(old, ignore_errors=True)
+    return generation
 
 
 def _age(folder: Path) -> float:
@@ -63,6 +67,14 @@ def read_bundle(
     path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True
 ) -> tuple[dict[str, np.ndarray], Any]:
     """The arrays (copy-on-write maps) and the header. Raises CorruptFile if a file is missing or damaged."""
+    arrays, manifest = open_bundle(path, fmt, verify)
+    return arrays, manifest["header"]
+
+
+def open_bundle(
+    path: str | os.PathLike[str], fmt: tuple[str, int], verify: bool = True
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of `read_bundle`, and the manifest that names them."""
     folder = Path(path)
     for attempt in (1, 2):
         manifest = read_manifest(folder, fmt)
@@ -76,7 +88,7 @@ def read_bundle(
             if attempt == 1 and read_manifest(folder, fmt)["generation"] != manifest["generation"]:
                 continue
             raise CorruptFile(f"{gone.filename} is missing; restore or rebuild {folder}") from None
-        return arrays, manifest["header"]
+        return arrays, manifest
     raise CorruptFile(f"{folder} keeps changing while it is read; try again")
 
 

@@ -70,7 +70,13 @@ def sort_in_place(values, first, stop):
     """
     if stop - first > 24:
         values[first:stop] = np.sort(values[first:stop])
-        return
+    else:
+        insertion_sort(values, first, stop)
+
+
+@kernel
+def insertion_sort(values, first, stop):
+    """Sort values[first:stop], a few values, without a copy of them."""
     for i in range(first + 1, stop):
         value = values[i]
         k = i

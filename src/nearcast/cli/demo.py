@@ -31,9 +31,9 @@ def demo(
 ) -> None:
     """Deliver a year of real traffic messages to 20,000 subscriptions.
 
-    Runs the whole pipeline on Spark: ingest, vocabulary, sharded index, matching in batch and as a stream with
-    live changes. Uses a small sample of open data that comes with nearcast; needs no network. Writes report.html,
-    all tables and the index. A second run repeats only the steps whose input changed.
+    Runs the whole pipeline on Spark: ingest, vocabulary, sharded index, matching in batch, through a DataFrame, and
+    as a stream with live changes. Uses a small sample of open data that comes with nearcast; needs no network. Writes
+    report.html, all tables and the index. A second run repeats only the steps whose input changed.
 
     \b
     Example:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Group
 from rich.progress import Progress
 
@@ -61,7 +62,12 @@ def run(
             raise InvalidInput(f"{file} has no known ending; results go to .parquet, .csv or .jsonl")
     with progress(quiet=as_json) as shown:
         answer = _answer(request, messages, threads, save_to, shown)
-    _write_tables(answer, out, rejects)
+    if rejects is not None:
+        write_table(answer.rejects, rejects)
+    for table in ("subscriptions", "messages"):
+        _report_rejects(answer, table, is_kept=rejects is not None)
+    if out is not None:
+        write_table(answer.matches, out)
     _show_answer(answer, out, as_json)
 
 
@@ -160,18 +166,19 @@ def _summary(index: Index, n_messages: int, n_pairs: int, n_rejects: int, second
     }
 
 
-def _write_tables(answer: Answer, out: Path | None, rejects: Path | None) -> None:
-    """Write the matches and the rejects; note the first reject if there is no file for them."""
-    if out is not None:
-        write_table(answer.matches, out)
-    if rejects is not None:
-        write_table(answer.rejects, rejects)
-    elif answer.rejects.num_rows:
-        first = answer.rejects.slice(0, 1).to_pylist()[0]
-        note(
-            f"{answer.rejects.num_rows:,} bad rows left out, the first in {first['table']}, "
-            f"row {first['row']}, column '{first['column']}': {first['reason']}; --rejects FILE keeps them"
-        )
+def _report_rejects(answer: Answer, table: str, is_kept: bool) -> None:
+    """Note the first bad row of a table. Raises InvalidInput if no row is good."""
+    rejects = answer.rejects.filter(pc.equal(answer.rejects["table"], table))
+    n_good, n_bad = answer.summary[table], rejects.num_rows
+    if not n_bad:
+        return
+    first = rejects.slice(0, 1).to_pylist()[0]
+    fault = f"the first is row {first['row']}, column '{first['column']}': {first['reason']}"
+    if not n_good:
+        raise InvalidInput(f"all {n_bad:,} rows of the {table} are bad; {fault}")
+    share = f"{n_bad:,} of {n_good + n_bad:,} rows of the {table} left out"
+    loud = "more than half, " if n_bad > n_good else ""
+    note(f"{loud}{share}; {fault}" + ("" if is_kept else "; --rejects FILE keeps them"))
 
 
 def _show_answer(answer: Answer, out: Path | None, as_json: bool) -> None:

@@ -16,6 +16,17 @@ argument = partial(Argument, show_default=False)
 required = partial(Option, show_default=False)
 """What must be given has no default to show."""
 
+
+def read_place(text: str) -> str:
+    """A path, or a URL in the form in which it is used: file:/// as a path, s3a:// as s3://."""
+    from nearcast.storage.location import is_url, locate
+
+    return locate(text).url if is_url(text) else text
+
+
+place = partial(required, parser=read_place)
+"""An option that takes a path or a URL."""
+
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Space = Annotated[
     str | None,

@@ -1,7 +1,10 @@
-"""The demo on Spark: the whole pipeline over the shipped messages, in batch and as a stream with live changes."""
+"""The demo on Spark: the whole pipeline over the shipped messages, in batch and as a stream with live changes, and the
+same matches through a DataFrame.
+"""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nearcast import spark as ncs
 from nearcast.demo.demo_subscriptions import (
     DEMO_SUBSCRIPTIONS,
     NEW_SUBSCRIPTION,
@@ -22,14 +26,17 @@ from nearcast.demo.demo_subscriptions import (
 from nearcast.demo.result import DemoResult, check_matches, count_lines
 from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
+from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
 from nearcast.spark.pipeline.run import Working, read_statistics, run_pipeline
-from nearcast.spark.pipeline.stages import Pipeline, Raw
+from nearcast.spark.runtime.session import spark_path
 from nearcast.tables import as_arrow, write_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 STREAM_FILES = 6
+_SCHEMA = "id long, text string, lon double, lat double, time timestamp"
+_ORDER = [("message", "ascending"), ("subscription", "ascending")]
 _COLUMNS = {"id": "id", "text": "text", "x": "lon", "y": "lat", "time": "time"}
 
 
@@ -67,14 +74,31 @@ def run_with_pipeline(
         matches = _read_pairs(pipeline.path("matches"))
         figures = {"steps": steps, **check_matches(subscriptions, messages, matches)}
         figures["stream_pairs_checked"] = _check_stream(pipeline, steps["stream"]["first_message_after_changes"])
+    with working("matching a DataFrame"):
+        figures["frame"] = _match_frame(session, pipeline, matches)
     figures |= {"subscriptions": subscriptions.num_rows, "messages": messages.num_rows, "deliveries": matches.num_rows}
     return DemoResult(messages, subscriptions, matches, figures, _lines(figures), read_statistics(pipeline))
+
+
+def _match_frame(session: SparkSession, pipeline: Pipeline, batch: pa.Table) -> dict[str, Any]:
+    """Match the shipped file as Spark reads it, with the pipeline's index. The pairs must be those of the batch."""
+    from pyspark.sql import Observation
+
+    counts, index = Observation(), ncs.open_index(pipeline.path("index"))
+    notes = session.read.csv(spark_path(sample_path()), _SCHEMA, header=True, escape='"', multiLine=True)
+    start = time.perf_counter()
+    found = ncs.match(notes, index, metrics=counts).select("message", "subscription").toArrow()
+    seconds = time.perf_counter() - start
+    if not found.cast(batch.schema).sort_by(_ORDER).combine_chunks().equals(batch):
+        raise NearcastError(f"the DataFrame has other pairs: {found.num_rows}, and {batch.num_rows} in the batch")
+    reasons = ncs.rejects(notes, index).groupBy("reason").count().collect()
+    return {**counts.get, "seconds": seconds, "reject_reasons": {row["reason"]: row["count"] for row in reasons}}
 
 
 def _read_pairs(folder: str) -> pa.Table:
     """A matches table, sorted by message and subscription."""
     pairs = pq.read_table(folder, columns=["message", "subscription"])
-    return pairs.sort_by([("message", "ascending"), ("subscription", "ascending")]).combine_chunks()
+    return pairs.sort_by(_ORDER).combine_chunks()
 
 
 def _check_stream(pipeline: Pipeline, first_after: int) -> int:
@@ -103,11 +127,19 @@ def _lines(figures: dict[str, Any]) -> list[tuple[str, str]]:
     steps, n, shared = figures["steps"], figures["messages"], count_lines(figures)
     ingest, build, batch, stream = (steps[name] for name in ("ingest messages", "build", "match", "stream"))
     deliveries = f"{figures['deliveries']:,} deliveries of {n:,} messages"
+    frame = figures["frame"]
+    reasons = "; ".join(f"{count:,} because {reason}" for reason, count in frame["reject_reasons"].items())
     return [
+        ("matches", f"{figures['deliveries']:,}, {figures['deliveries'] / n:.0f} of each message"),
+        ("rejected messages", reasons or "none"),
         ("ingested", f"{ingest['read']:,} messages read, {ingest['rejected']:,} rejected"),
         shared["subscriptions"],
         ("index built in", f"{build['seconds']:.1f} s, {build['n_shards']} shards"),
         ("batch", f"{deliveries}, {_rate(n, batch)}, layout {batch['layout']}"),
+        (
+            "DataFrame",
+            f"{frame['matches']:,} deliveries, the same pairs, {n / frame['seconds']:,.0f} messages per second",
+        ),
         ("stream", f"{stream['pairs']:,} deliveries in {stream['batches']} micro-batches, {_rate(n, stream)}"),
         ("live changes", f"{stream['changed_subscriptions']} subscriptions added, removed or changed in mid-stream"),
         ("stream = batch", f"{stream['pairs_compared']:,} pairs compared, all equal"),

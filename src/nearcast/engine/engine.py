@@ -7,9 +7,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,8 +42,7 @@ _EXPIRED_A_CHANGE = 100
 """Expired subscriptions that a change forgets besides."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Subscription:
+class _Subscription(NamedTuple):
     expression: str
     region: Region
     expires: int
@@ -239,7 +238,7 @@ class Engine:
             region = _moved(found.region, place, id)
             now, changes = self._begin_step()
             changes = in_order([*changes, *self._results.move(id, place, now)])
-            self._live[id] = replace(found, region=region)
+            self._live[id] = found._replace(region=region)
         return changes
 
     def advance(self, now: datetime | timedelta | None = None) -> list[Change]:

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.engine.merging import merged
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.snapshot import Snapshot
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
-from nearcast.matching.verify import merged
 from nearcast.matching.versions import Versions
 from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
 from nearcast.tables import (
@@ -85,6 +85,7 @@ class Index:
         self._tokens_to_check = FEWEST_TOKENS
         self.versions = plain.versions
         """Changes and readers of all kinds."""
+        self._saved: tuple[str, str, int] | None = None  # path, generation, and the version of the content it has
         self._published: _Published
         self.versions.after_publishing(self._publish)
         self._publish()
@@ -271,19 +272,35 @@ class Index:
             self._tokens_to_check = max(FEWEST_TOKENS, 2 * len(self.vocabulary))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a folder, whole or not at all."""
+        """Write the index, whole or not at all, to a folder: a path, or a URL such as s3://bucket/index."""
         from nearcast.storage.index_folder import save_index  # most engines are never saved
 
+        with self.versions.pause():
+            url, generation = save_index(path, *self._state())
+            self._saved = (url, generation, self.versions.number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by path if the index is saved and unchanged since then, else by value.
+
+        By path the other process maps the saved index, and refuses another one that is at the path by then.
+        """
+        if self._saved is not None and self._saved[2] == self.versions.number:
+            return _open_saved, self._saved[:2]
+        with self.versions.pause():
+            arrays, header = self._state()
+            return _restored, ({name: np.array(array) for name, array in arrays.items()}, header)
+
+    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays, header): all that the index consists of. The arrays are not copied."""
         arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         if self._weights is not None:
             arrays["weights"] = self._weights
-        with self.versions.pause():
-            for each in self._sets.values():
-                name = each.kind.name
-                own, parts[name] = each.state()
-                arrays |= {f"{name}.{key}": array for key, array in own.items()}
-            save_index(path, arrays, parts)
+        for each in self._sets.values():
+            name = each.kind.name
+            own, parts[name] = each.state()
+            arrays |= {f"{name}.{key}": array for key, array in own.items()}
+        return arrays, parts
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad)
@@ -326,10 +343,29 @@ def build_index(
 
 
 def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
-    """A saved index, memory-mapped and shared with other processes. Changes stay in this process."""
-    from nearcast.storage.index_folder import load_index
+    """A saved index, memory-mapped and shared with other processes. Changes stay in this process.
 
-    arrays, header = load_index(path, verify)
+    `path` may be a URL: the index is then copied to this host once, and the copy is mapped.
+    """
+    from nearcast.storage.index_folder import open_saved
+
+    saved = open_saved(path, verify)
+    index = _restored(saved.arrays, saved.header)
+    index._saved = (saved.url, saved.generation, index.versions.number)
+    return index
+
+
+def _open_saved(path: str, generation: str) -> Index:
+    """The index that was at this path when it was pickled. Raises if another one is there."""
+    index = open_index(path, verify=False)
+    assert index._saved is not None
+    if index._saved[1] != generation:
+        raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
+    return index
+
+
+def _restored(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Index:
+    """The index with this state. It keeps the arrays."""
     analyser = Analyser.from_header(header["analyser"])
     vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
     sets, versions = list[SubscriptionSet](), Versions()

@@ -13,7 +13,7 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.circle_boxes import circle_boxes
 from nearcast.geo.distance import point_box_distance
 from nearcast.geo.region import PLANE, Region, check_space
-from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
+from nearcast.geo.space import LONLAT, Space, coordinate_faults, fault_reason
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class CircleRegion(Region):
     planar: bool = False
 
     def __post_init__(self) -> None:
-        centre = np.array([[self.x, self.y, self.x, self.y]], np.float64)
-        code = int(coordinate_faults(centre, PLANE if self.planar else LONLAT)[0])
-        if code != FINE:
+        space = PLANE if self.planar else LONLAT
+        if not space.has_point(self.x, self.y):
+            centre = np.array([[self.x, self.y, self.x, self.y]], np.float64)
+            code = int(coordinate_faults(centre, space)[0])
             names = ("x", "y", "x", "y")
             reason = f"the centre of a circle: {fault_reason(code, centre[0], names, self.planar)[1]}"
             raise InvalidInput(reason, column="region")

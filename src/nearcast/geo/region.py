@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.errors import InvalidInput
 from nearcast.geo.boxes import overlap_pairs
 from nearcast.geo.distance import point_box_distance
-from nearcast.geo.space import FINE, LONLAT, Space, coordinate_faults, fault_reason
+from nearcast.geo.space import LONLAT, Space, coordinate_faults, fault_reason
 
 HUGE = float(np.finfo(np.float64).max)
 PLANE = Space(True, (0.0, 0.0, 1.0, 1.0))  # for checks that depend only on whether the space is planar
@@ -66,8 +66,9 @@ class BoxRegion(Region):
     is_box = True
 
     def __post_init__(self) -> None:
-        code = int(coordinate_faults(self._as_row(), PLANE if self.planar else LONLAT)[0])
-        if code != FINE:
+        space = PLANE if self.planar else LONLAT
+        if not space.has_box(self.xmin, self.ymin, self.xmax, self.ymax):
+            code = int(coordinate_faults(self._as_row(), space)[0])
             raise InvalidInput(fault_reason(code, self._as_row()[0], planar=self.planar)[1], column="region")
 
     def _as_row(self) -> np.ndarray:

@@ -37,6 +37,10 @@ class Space:
             return math.isfinite(x) and math.isfinite(y)
         return -180.0 <= x <= 180.0 and -90.0 <= y <= 90.0
 
+    def has_box(self, xmin: float, ymin: float, xmax: float, ymax: float) -> bool:
+        """Whether these coordinates are valid, and minima come first."""
+        return xmin <= xmax and ymin <= ymax and self.has_point(xmin, ymin) and self.has_point(xmax, ymax)
+
     def header(self) -> dict[str, Any]:
         return {"planar": self.planar, "bounds": list(self.bounds)}
 

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.ingest.sources import group_neighbours, visible_files
+from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.storage.location import Location, locate
+from nearcast.tables.faults import Faults
 
 MOST_BYTES = 256 << 20
 """Bytes of the rows that a task reads before it works on them: rows with long texts make small tasks."""
@@ -139,3 +141,61 @@ def sampled_rows(path: str, most_rows: int, seed: int = 4) -> tuple[pa.Table | N
     if table.num_rows > most_rows:
         table = table.take(pa.array(np.sort(rng.permutation(table.num_rows)[:most_rows])))
     return table, total
+
+
+class TablePart(NamedTuple):
+    """The rows that one task reads."""
+
+    table: pa.Table
+    rows: np.ndarray  # int64[n]  the number of each row in the whole table
+    rejects: pa.Table  # the rows with duplicate ids
+
+    def all_rejects(self, rejects: pa.Table) -> pa.Table:
+        """These rejects, whose row numbers count within the part, and the part's own, by rows of the whole table."""
+        return pa.concat_tables([self.rejects, _number_rows(rejects, self.rows)])
+
+
+class Source(NamedTuple):
+    """A table and its division into tasks. Small: it travels to workers with each task."""
+
+    tasks: list[list[Piece]]
+    duplicates: str  # the folder, or URL, of the lists of rows with duplicate ids
+    columns: tuple[str, ...] | None = None  # None: all
+
+    @property
+    def n_rows(self) -> int:
+        return sum(_n_rows(task) for task in self.tasks)
+
+    def read(self, task: int) -> TablePart:
+        """The rows of a task; those with duplicate ids are rejects."""
+        table = read_pieces(self.tasks[task], self.columns)
+        faults = Faults(table.num_rows, "skip")
+        duplicates = self._duplicate_rows(task)
+        if len(duplicates):
+            ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
+            for row in duplicates.tolist():
+                faults.add(row, "id", duplicate_id_reason(ids[row]))
+        first = sum(_n_rows(before) for before in self.tasks[:task])
+        good = faults.good_rows
+        rejects = _number_rows(faults.raise_or_reject(table), np.arange(table.num_rows) + first)
+        return TablePart(table.take(pa.array(good)) if len(duplicates) else table, good + first, rejects)
+
+    def _duplicate_rows(self, task: int) -> np.ndarray:
+        folder = locate(self.duplicates)
+        names = [name for name in folder.names() if name.startswith(f"{task:08d}.")]
+        return np.concatenate(
+            [np.empty(0, np.int64), *(np.frombuffer(folder.child(n).read(), np.int64) for n in names)]
+        )
+
+
+def _number_rows(rejects: pa.Table, rows: np.ndarray) -> pa.Table:
+    """The same rejects with row k replaced by rows[k]."""
+    return rejects.set_column(0, "row", pa.array(rows[rejects["row"].to_numpy()], pa.int64()))
+
+
+def _n_rows(task: list[Piece]) -> int:
+    return sum(piece.n_rows for piece in task)
+
+
+def duplicate_id_reason(number: int) -> str:
+    return f"id {number} is already in this table; ids must differ"

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput
+from nearcast.storage.location import is_url, locate
 
 FORMATS = {
     "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"),
@@ -69,8 +70,7 @@ def find_sources(sources: Sequence[str], fmt: str | None) -> list[Source]:
 
 
 def _files(source: str) -> list[str]:
-    if "://" in source:
-        raise InvalidInput(f"{source}: give a path on a file system that all workers see, such as a mounted folder")
+    source = local_source(source)
     if os.path.isdir(source):
         found = sorted(map(str, visible_files(Path(source))))
     elif os.path.exists(source):
@@ -80,6 +80,17 @@ def _files(source: str) -> list[str]:
     if not found:
         raise InvalidInput(f"{source}: no such file")
     return found
+
+
+def local_source(source: str) -> str:
+    """A path or pattern of raw files; a file:/// URL as a path. Raw files elsewhere are refused."""
+    if not is_url(source):
+        return source
+    place = locate(source)
+    if not place.is_local:
+        remedy = "read them with Spark and build from the DataFrame (nearcast.spark.build_index)"
+        raise InvalidInput(f"{place.shown}: raw files are on a file system that all workers see; {remedy}")
+    return place.path
 
 
 def visible_files(folder: Path) -> Iterator[Path]:

@@ -24,9 +24,12 @@ def checked_messages(messages: MessageBatch, n_terms: int) -> MessageBatch:
 def checked_rows(batch: RowBatch, kind: Kind = MATCH) -> RowBatch:
     """The batch in the kernels' types, its terms sorted sets, its parameters within the kind's ranges."""
     boxes = _plain(batch.boxes, np.float64)
-    _require_finite(boxes)
-    terms, term_starts = _checked_terms(batch.terms, batch.term_starts)
-    not_terms, not_starts = _checked_terms(batch.not_terms, batch.not_starts)
+    terms, term_starts = _plain(batch.terms, np.int32), _plain(batch.term_starts, np.int64)
+    not_terms, not_starts = _plain(batch.not_terms, np.int32), _plain(batch.not_starts, np.int64)
+    if not _are_fine(terms, term_starts, not_terms, not_starts, boxes):
+        _require_finite(boxes)
+        terms, term_starts = _as_sets(terms, term_starts)
+        not_terms, not_starts = _as_sets(not_terms, not_starts)
     checked = RowBatch(
         _plain(batch.owner_ids, np.int64),
         terms,
@@ -80,10 +83,15 @@ def by_owner(batch: RowBatch) -> RowBatch:
     )
 
 
-def _checked_terms(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    terms, starts = _plain(terms, np.int32), _plain(starts, np.int64)
-    if _are_sets(terms, starts):
-        return terms, starts
+@kernel
+def _are_fine(terms, term_starts, not_terms, not_starts, boxes):
+    """Whether nothing about these rows must be changed or refused."""
+    are_sets = _are_sets(terms, term_starts) and _are_sets(not_terms, not_starts)
+    return are_sets and _first_bad_box(boxes) == len(boxes)
+
+
+def _as_sets(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each row's terms, sorted and without repeats. Raises InvalidInput if a row has too many, or one below 0."""
     if len(terms) and int(terms.min()) < 0:
         raise InvalidInput("a row names a term below 0; look tokens up in the vocabulary first")
     if len(starts) > 1 and int(np.diff(starts).max()) > MAX_TERMS_PER_ROW:

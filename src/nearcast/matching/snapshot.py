@@ -17,7 +17,7 @@ from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.matching.intake import checked_messages
 from nearcast.matching.method import PointSearcher, Searcher, point_message
 from nearcast.matching.store import StoreView
-from nearcast.matching.verify import joined, owners_sorted, verified
+from nearcast.matching.verify import found
 from nearcast.model import NO_TIME, Found, MessageBatch, Work
 
 _MOST_WAITING = 1024
@@ -72,7 +72,7 @@ class Snapshot(NamedTuple):
                 answers = list(pool.map(self._match_part, parts))
         for _, work in answers:
             self.counter.add(work)
-        return _concatenated([found for found, _ in answers])
+        return _concatenated([answer for answer, _ in answers])
 
     def match_one(self, terms: np.ndarray, x: float, y: float, time: int = NO_TIME) -> np.ndarray:
         """The subscriptions of one message at a point, by the shortest path. Terms: int32, sorted, unique, >= 0."""
@@ -93,13 +93,12 @@ class Snapshot(NamedTuple):
         return ids
 
     def _match_part(self, messages: MessageBatch) -> tuple[Found, Work]:
-        hits, work = self.searcher.match(messages)
+        (hits, work), more = self.searcher.match(messages), None
         if self.termless is not None:
             more, more_work = self.termless.match(messages)
-            hits, work = joined(hits, more), work.plus(more_work)
-        hits = verified(self.store, messages, hits)
-        found = owners_sorted(self.store, hits, self.has_chains)
-        return found, work._replace(matches=len(found.ids))
+            work = work.plus(more_work)
+        answer = found(self.store, messages, hits, more, self.has_chains)
+        return answer, work._replace(matches=len(answer.ids))
 
 
 def _cut(messages: MessageBatch, threads: int) -> list[MessageBatch]:

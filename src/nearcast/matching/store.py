@@ -67,6 +67,7 @@ class StoreView(NamedTuple):
 
 
 NO_ROWS = np.empty(0, np.int32)
+_FEW = 64
 
 
 class RowStore:
@@ -221,10 +222,13 @@ class RowStore:
 
     def _make_room(self, n_terms: int) -> None:
         """Make room for all numbered rows, and for so many more terms."""
+        self._views = None
+        if self.high <= len(self.owner_ids) and self._arena_used + n_terms <= len(self._rows.terms):
+            return
         *columns, flags, terms = self._rows
         larger = [grown(column, self.high) for column in columns]
         terms = grown(terms, self._arena_used + n_terms)
-        self._rows, self._views = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms]), None
+        self._rows = RowArrays._make([*larger, grown(flags, self.high, fill=0), terms])
         self.owner_ids = grown(self.owner_ids, self.high)
 
     def _continues_in_order(self, first: int, ids: np.ndarray) -> bool:
@@ -245,7 +249,8 @@ class RowStore:
 
     def _know(self, terms: np.ndarray) -> None:
         if len(terms):
-            self.n_terms = max(self.n_terms, int(terms[-1] if len(terms) == 1 else terms.max()) + 1)
+            highest = max(terms.tolist()) if len(terms) <= _FEW else int(terms.max())  # 0.3 us instead of 3
+            self.n_terms = max(self.n_terms, highest + 1)
             self._frequencies = grown(self._frequencies, self.n_terms, fill=0)
 
     def _compact_terms(self) -> None:

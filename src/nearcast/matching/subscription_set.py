@@ -124,7 +124,7 @@ class SubscriptionSet:
         if len(chained):
             self.store.flag(chained, FLAG_CHAINED)
             self._n_chained += len(chained)
-        own, termless = self._divided(rows)
+        own, termless = self._parted(rows, batch.term_starts[1:] > batch.term_starts[:-1])
         if self.termless is not None and len(termless):
             self.termless.insert(termless)
             self._n_termless += len(termless)
@@ -172,10 +172,11 @@ class SubscriptionSet:
 
     def _divided(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows that the method indexes, rows that are stored apart)."""
-        if self.termless is None:
-            return rows, rows[:0]
-        has_terms = self.store.arrays.n_terms[rows] > 0
-        if np.count_nonzero(has_terms) == len(rows):
+        return self._parted(rows, self.store.arrays.n_terms[rows] > 0)
+
+    def _parted(self, rows: np.ndarray, has_terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same, of rows that have terms or none."""
+        if self.termless is None or np.count_nonzero(has_terms) == len(rows):
             return rows, rows[:0]
         return rows[has_terms], rows[~has_terms]
 

@@ -33,20 +33,7 @@ class Member(Protocol):
         """Take out the rows that were removed up to version `oldest`; return whether there were any."""
 
 
-class _Change(AbstractContextManager[None]):
-    """The block of a change. A generator would take 1.5 us, and one subscription has five nested blocks."""
-
-    def __init__(self, versions: Versions) -> None:
-        self._versions = versions
-
-    def __enter__(self) -> None:
-        self._versions.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self._versions.end()
-
-
-class Versions:
+class Versions(AbstractContextManager[None]):
     """The current version of a group of sets, and who reads which version.
 
     Members are referred to weakly: an index that nobody uses any more is freed at once, not by the cycle collector.
@@ -104,7 +91,8 @@ class Versions:
     @property
     def oldest(self) -> int:
         """The oldest version that may still be read."""
-        return min([*self._reading.values()], default=self.number)  # copied first: readers come and go
+        reading = [*self._reading.values()]  # copied first: readers come and go
+        return min(reading) if reading else self.number
 
     # -- the writer
 
@@ -113,21 +101,19 @@ class Versions:
 
         A block that raises publishes as well: whatever it changed before stays changed.
         """
-        return _Change(self)
+        return self  # no object of its own: one subscription has five nested blocks
 
-    def begin(self) -> None:
-        """What `change` does at the start of its block."""
+    def __enter__(self) -> None:
         self._writing.acquire()
         self._depth += 1
 
-    def end(self) -> None:
-        """What `change` does at the end of its block."""
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
         try:
-            self._depth -= 1
             if self._depth == 0:
                 self._publish()
         finally:
-            if self._depth == 0:
+            if self._is_closed and self._depth == 0:
                 self._admit_readers()
             self._writing.release()
 
@@ -158,23 +144,20 @@ class Versions:
                 self._left.wait(_LONGEST_WAIT_S)
 
     def _admit_readers(self) -> None:
-        if self._is_closed:
-            self._is_closed = False
-            self._opened.set()
+        self._is_closed = False
+        self._opened.set()
 
     def _publish(self) -> None:
-        self._publish_all()
+        members = [member for reference in self._members if (member := reference()) is not None]
+        self._publish_all(members)
         self.number += 1
         oldest = self.oldest  # read after publishing: whoever registers later reads the new version
-        if any([member.reclaim(oldest) for member in self._live_members()]):
-            self._publish_all()
+        if any([member.reclaim(oldest) for member in members]):
+            self._publish_all(members)
 
-    def _publish_all(self) -> None:
-        for member in self._live_members():
+    def _publish_all(self, members: list[Member]) -> None:
+        for member in members:
             member.publish()
         publish_group = None if self._publish_group is None else self._publish_group()
         if publish_group is not None:
             publish_group()
-
-    def _live_members(self) -> list[Member]:
-        return [member for reference in self._members if (member := reference()) is not None]

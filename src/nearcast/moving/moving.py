@@ -14,6 +14,7 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
+from nearcast.matching.subscription_set import part_of
 from nearcast.model import NEVER, NO_TIME, MessageBatch
 from nearcast.moving.method import EVERYWHERE
 from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
@@ -174,9 +175,7 @@ class Moving:
     @property
     def traffic(self) -> dict[str, int]:
         """With safe=True: reports of clients, recalls of clients, and changes pushed to clients."""
-        if self._safe is None:
-            return {}
-        return {"reports": self._safe.reports, "recalls": self._safe.recalls, "pushes": self._safe.pushes}
+        return {} if self._safe is None else self._safe.traffic
 
     @property
     def _steps(self) -> MovingSet | SafeRegions:
@@ -213,23 +212,29 @@ class Moving:
     # -- files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write subscriptions, live messages and the clock to a folder, whole or not at all.
-
-        Safe regions are not written: after `open` every client reports every move.
-        """
+        """Write subscriptions, live messages, safe regions and the clock to a folder, whole or not at all."""
         arrays, header = moving_state(self._set)
+        if self._safe is not None:
+            own, header["safe"] = self._safe.state()
+            arrays |= {f"safe.{name}": array for name, array in own.items()}
         arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         header |= {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         write_bundle(path, MOVING_FORMAT, arrays, header)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Moving:
-        """A saved `Moving`, which continues exactly where it was. Changes stay in this process."""
+    def open(cls, path: str | os.PathLike[str], verify: bool = True, *, where: Where | None = None) -> Moving:
+        """A saved `Moving`, which continues exactly where it was. Changes stay in this process.
+
+        With safe regions, give `where` again: a function is not saved.
+        """
         arrays, header = read_bundle(path, MOVING_FORMAT, verify)
         made = cls(analyser=Analyser.from_header(header["analyser"]))
-        own = {name.split(".", 1)[1]: array for name, array in arrays.items() if name.startswith("vocabulary.")}
-        made.vocabulary = Vocabulary.from_arrays(own, header["vocabulary"])
+        made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
         made._set = restored_set(arrays, header)
+        if header.get("safe") is not None:
+            made._safe = SafeRegions.restored(made._set, where, part_of(arrays, "safe"), header["safe"])
+        elif where is not None:
+            raise InvalidInput("reach and where belong to safe=True")
         return made
 
 

@@ -12,6 +12,7 @@ the messages near a subscription, and the subscriptions near a message.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,12 @@ from nearcast.matching.predicate import FLAG_CHAINED, FLAG_SHAPED
 from nearcast.model import Changes
 from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
 from nearcast.moving.pairs import holds_in_full
+from nearcast.moving.subscribers import check_places
 
 Where = Callable[[np.ndarray], np.ndarray]
 """Takes the ids (int64[n]) of recalled subscriptions, and returns their present boxes (float64[n,4])."""
 
+_TRAFFIC = ("reports", "recalls", "pushes")
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
@@ -35,10 +38,42 @@ class SafeRegions:
         if not (np.isfinite(reach) and reach > 0):
             raise InvalidInput(f"reach is a length above 0, not {reach}")
         self._live, self._reach, self._where = live, reach, where
-        self._near = MovingSet(live.method.name, live.space, live.options)
+        self._near = self._near_set()
         self._radii = np.zeros(0)  # by row of the live set
         self._measured = live.subscribers
         self.reports = self.recalls = self.pushes = 0
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a header, enough for `restored`. The radii are kept, since older messages shaped them."""
+        high = self._live.subscribers.store.high
+        return {"radii": self._radii_up_to(high - 1)[:high]}, {"reach": self._reach, "traffic": self.traffic}
+
+    @property
+    def traffic(self) -> dict[str, int]:
+        """Reports of clients, recalls of clients, and changes pushed to clients."""
+        return {name: getattr(self, name) for name in _TRAFFIC}
+
+    @classmethod
+    def restored(
+        cls, live: MovingSet, where: Where | None, arrays: dict[str, np.ndarray], header: dict[str, Any]
+    ) -> SafeRegions:
+        """The safe regions of a saved state, over a live set that is restored already."""
+        made = cls(live, header["reach"], where)
+        made._radii = np.array(arrays["radii"])
+        made.reports, made.recalls, made.pushes = (header["traffic"][name] for name in _TRAFFIC)
+        return made
+
+    def _near_set(self) -> MovingSet:
+        """The second set, made from what the live set holds."""
+        live, store = self._live, self._live.subscribers.store
+        near = MovingSet(live.method.name, live.space, live.options)
+        batch, shapes = store.batch(store.live_rows())
+        batch = batch._replace(boxes=self._grown(batch.boxes, batch.shapes < 0))
+        near.subscribers.add(np.array(sorted(live.subscribers.without_rows), np.int64), batch, shapes)
+        near.messages.add(*live.messages.batch(live.messages.slots()))
+        near.now = live.now
+        near.rebuild_method()
+        return near
 
     def subscribe(self, new: Subscribed, now: int | None) -> Changes:
         """Add subscriptions to both sets."""
@@ -61,18 +96,29 @@ class SafeRegions:
         if places.shape[1] == 2 and len(ids):
             raise InvalidInput("with safe=True subscriptions move by boxes, not by points")
         self._live.check_step(now, moved)
+        try:
+            recalled, found = self._step_near(now, arrivals, ids, places)
+        except Exception:  # the caller's where() may raise anything: nothing is changed then
+            self._near = self._near_set()
+            raise
         self.reports += len(ids)
-        self._near.step(now, arrivals, (ids, self._grown(places)))
-        if arrivals is not None:
-            recalled = self._uncertain(arrivals.batch.ids, ids)
-            if len(recalled):
-                self.recalls += len(recalled)
-                found = self._recalled_places(recalled)
-                ids, places = np.concatenate([ids, recalled]), np.concatenate([places, found])
-                self._near.step(None, None, (recalled, self._grown(found)))
+        self.recalls += len(recalled)
+        ids, places = np.concatenate([ids, recalled]), np.concatenate([places, found])
         changes = self._live.step(now, arrivals, (ids, places))
         self._measure(np.unique(ids))
         return self._pushed(changes)
+
+    def _step_near(
+        self, now: int | None, arrivals: Arrivals | None, ids: np.ndarray, places: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(the clients that the messages recall, their boxes), after a step of the second set."""
+        self._near.step(now, arrivals, (ids, self._grown(places)))
+        recalled = self._uncertain(arrivals.batch.ids, ids) if arrivals is not None else ids[:0]
+        if len(recalled) == 0:
+            return recalled, np.empty((0, 4))
+        found = self._recalled_places(recalled)
+        self._near.step(None, None, (recalled, self._grown(found)))
+        return recalled, found
 
     def rebuild(self, new_terms: np.ndarray) -> None:
         """Give terms new numbers in both sets."""
@@ -126,6 +172,7 @@ class SafeRegions:
             raise InvalidInput(
                 f"where() returned the shape {boxes.shape} for {len(ids)} ids; it returns a box for each"
             )
+        check_places(ids, boxes, self._live.space)
         return boxes
 
     def _measure(self, ids: np.ndarray) -> None:

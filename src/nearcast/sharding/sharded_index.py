@@ -115,8 +115,12 @@ def publish(path: str | os.PathLike[str], folder: Location, manifest: dict[str, 
     if folder.is_local:
         name = _next_name(root.child("versions"), name.split("-")[1])
         os.rename(folder.path, root.child("versions", name).path)
-    root.child("CURRENT").write(name.encode())
+    _make_current(root, name)
     return open_sharded(root.url)
+
+
+def _make_current(root: Location, name: str) -> None:
+    root.child("CURRENT").write(name.encode())
 
 
 def _next_name(versions: Location, unique: str) -> str:

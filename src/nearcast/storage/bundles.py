@@ -38,32 +38,49 @@ class Saved(NamedTuple):
     generation: str  # another one after each save
 
 
-def write_bundle(path: str | os.PathLike[str], fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> None:
-    """Write `arrays` and `header` (plain JSON values) to a folder, and replace a bundle that is there."""
+class Opened(NamedTuple):
+    """The content of a bundle, where it lies, and which generation it is."""
+
+    arrays: dict[str, np.ndarray]
+    header: Any
+    url: str
+    generation: str
+
+
+def write_bundle(path: str | os.PathLike[str], fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> str:
+    """Write `arrays` and `header` (plain JSON values) to a folder, and replace a bundle that is there.
+
+    Returns the name of the generation.
+    """
     place = locate(path)
     if place.is_local:
-        bundle.write_bundle(place.path, fmt, arrays, header)
-    else:
-        _write_remote(place, fmt, arrays, header)
+        return bundle.write_bundle(place.path, fmt, arrays, header)
+    return _write_remote(place, fmt, arrays, header)
 
 
 def read_bundle(path: str | os.PathLike[str], fmt: Format, verify: bool = True) -> tuple[dict[str, np.ndarray], Any]:
     """The arrays (copy-on-write maps) and the header. Raises CorruptFile if a file is missing or damaged."""
+    opened = open_bundle(path, fmt, verify)
+    return opened.arrays, opened.header
+
+
+def open_bundle(path: str | os.PathLike[str], fmt: Format, verify: bool = True) -> Opened:
+    """The same, with the place and the generation."""
     place = locate(path)
     if place.is_local:
-        return bundle.read_bundle(place.path, fmt, verify)
-    for _ in range(_ATTEMPTS - 1):
+        arrays, manifest = bundle.open_bundle(place.path, fmt, verify)
+        return Opened(arrays, manifest["header"], place.url, manifest["generation"])
+    for attempt in range(_ATTEMPTS):
         manifest, content = _read_manifest(place, fmt)
+        folder, manifest = _copy(place, fmt, manifest, content)
         try:
-            return bundle.read_bundle(_copy(place, fmt, manifest, content), fmt, verify)
-        except CorruptFile as error:
-            if place.shown in str(error):  # the store's files are damaged, not the copy
+            arrays, _ = bundle.open_bundle(folder, fmt, verify)
+            return Opened(arrays, manifest["header"], place.url, manifest["generation"])
+        except (CorruptFile, FileNotFoundError):  # the copy is damaged, or was removed before it was mapped
+            if attempt == _ATTEMPTS - 1:
                 raise
             forget_copy(_key(manifest))
-        except FileNotFoundError:
-            continue  # the copy was removed before it was mapped
-    manifest, content = _read_manifest(place, fmt)
-    return bundle.read_bundle(_copy(place, fmt, manifest, content), fmt, verify)
+    raise AssertionError("the last attempt returns or raises")
 
 
 def local_bundle(path: str | os.PathLike[str], fmt: Format) -> Saved:
@@ -71,8 +88,8 @@ def local_bundle(path: str | os.PathLike[str], fmt: Format) -> Saved:
     place = locate(path)
     if place.is_local:
         return Saved(place.path, read_manifest(Path(place.path), fmt)["generation"])
-    manifest, content = _read_manifest(place, fmt)
-    return Saved(str(_copy(place, fmt, manifest, content)), manifest["generation"])
+    folder, manifest = _copy(place, fmt, *_read_manifest(place, fmt))
+    return Saved(str(folder), manifest["generation"])
 
 
 def manifest_at(path: str | os.PathLike[str], fmt: Format) -> dict[str, Any]:
@@ -81,7 +98,7 @@ def manifest_at(path: str | os.PathLike[str], fmt: Format) -> dict[str, Any]:
     return read_manifest(Path(place.path), fmt) if place.is_local else _read_manifest(place, fmt)[0]
 
 
-def _write_remote(place: Location, fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> None:
+def _write_remote(place: Location, fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> str:
     names = place.names()
     if names and MANIFEST not in names and not all(name.startswith("arrays-") for name in names):
         raise FileExistsError(f"{place.shown} holds other files; name an empty or new folder")
@@ -99,6 +116,7 @@ def _write_remote(place: Location, fmt: Format, arrays: Mapping[str, np.ndarray]
         remove_quietly(place.child(predecessor))
     for name in abandoned_below(place, "arrays-"):
         remove_quietly(place.child(name))
+    return generation
 
 
 def _upload(file: Location, array: np.ndarray) -> dict[str, Any]:
@@ -127,11 +145,11 @@ def _read_manifest(place: Location, fmt: Format) -> tuple[dict[str, Any], bytes]
             damaged = content  # its length and its bytes may be those of two states: read again
 
 
-def _copy(place: Location, fmt: Format, manifest: dict[str, Any], content: bytes) -> Path:
-    """The copy of this generation, or of the next one if it is being replaced."""
+def _copy(place: Location, fmt: Format, manifest: dict[str, Any], content: bytes) -> tuple[Path, dict[str, Any]]:
+    """(a copy, its manifest): of this generation, or of the next one if it is being replaced."""
     for _ in range(_ATTEMPTS):
         try:
-            return local_copy(_key(manifest), partial(_fill, place, manifest, content))
+            return local_copy(_key(manifest), partial(_fill, place, manifest, content)), manifest
         except FileNotFoundError as gone:
             newest, content = _read_manifest(place, fmt)
             if newest["generation"] == manifest["generation"]:

@@ -7,19 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.storage.bundles import Saved, local_bundle, manifest_at, read_bundle, write_bundle
+from nearcast.storage.bundles import Opened, Saved, local_bundle, manifest_at, open_bundle, read_bundle, write_bundle
+from nearcast.storage.location import locate
 
 INDEX_FORMAT = ("nearcast-index", 4)
 
 
-def save_index(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-    """Write an index atomically; an existing index at this path is replaced in one step."""
-    write_bundle(path, INDEX_FORMAT, arrays, header)
+def save_index(path: str | os.PathLike[str], arrays: dict[str, np.ndarray], header: dict[str, Any]) -> tuple[str, str]:
+    """Write an index atomically; an existing index at this path is replaced in one step. (place, generation)."""
+    return locate(path).url, write_bundle(path, INDEX_FORMAT, arrays, header)
 
 
 def load_index(path: str | os.PathLike[str], verify: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, memory-mapped copy-on-write, and header)."""
     return read_bundle(path, INDEX_FORMAT, verify)
+
+
+def open_saved(path: str | os.PathLike[str], verify: bool = True) -> Opened:
+    """The content of `load_index`, with the place and the generation."""
+    return open_bundle(path, INDEX_FORMAT, verify)
 
 
 def local_index(path: str | os.PathLike[str]) -> Saved:

@@ -73,6 +73,15 @@ class Location(NamedTuple):
         below = "/".join(names)
         return Location(f"{place.rstrip('/')}/{below}{mark}{query}", f"{self.path.rstrip('/')}/{below}")
 
+    def sibling(self, name: str) -> Location:
+        """The place of this name beside this one."""
+        if self.is_local:
+            path = os.path.join(os.path.dirname(self.path), name)
+            return Location(path, path)
+        place, mark, query = self.url.partition("?")
+        before, path = place.rstrip("/").rpartition("/")[0], self.path.rstrip("/").rpartition("/")[0]
+        return Location(f"{before}/{name}{mark}{query}", f"{path}/{name}")
+
     # -- reading
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:

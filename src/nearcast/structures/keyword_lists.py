@@ -13,9 +13,17 @@ from nearcast.arrays.jit import kernel
 from nearcast.matching.predicate import mark_terms
 from nearcast.matching.store import RowStore, StoreView
 from nearcast.model import Hits, MessageBatch, Work
-from nearcast.structures.postings import PostingArrays, Postings, list_of, scan_list
+from nearcast.structures.postings import (
+    FULL,
+    NO_LIST,
+    PostingArrays,
+    Postings,
+    append_entry,
+    list_of,
+    scan_list,
+)
 from nearcast.structures.structure_method import run_search
-from nearcast.structures.term_order import filing_terms
+from nearcast.structures.term_order import NO_TERM, TERMLESS_KEY, filing_terms, rarest_pair
 
 
 class KeywordLists:
@@ -35,18 +43,17 @@ class KeywordLists:
 
     def build(self, rows: np.ndarray) -> None:
         self._lists = Postings()
-        self._lists.build(
-            self._entries(rows), self._store.arrays.boxes[rows], max(1, self._store.n_terms), self._store.high
-        )
+        rarest, second = filing_terms(self._store, rows)
+        entries, boxes = (rarest, rows, second), self._store.arrays.boxes[rows]
+        self._lists.build(entries, boxes, max(1, self._store.n_terms), self._store.high)
 
     def insert(self, rows: np.ndarray) -> None:
-        self._lists.append(
-            self._entries(rows), self._store.arrays.boxes[rows], max(1, self._store.n_terms), self._store.high
+        arrays, frequencies = self._store.arrays, self._store.frequencies
+        self._lists.extend(
+            lambda lists, done, used: _file_rows(lists, arrays, frequencies, rows, done, used),
+            max(1, self._store.n_terms),
+            self._store.high,
         )
-
-    def _entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        rarest, second = filing_terms(self._store, rows)
-        return rarest, rows, second
 
     def remove(self, rows: np.ndarray) -> None:
         self._lists.remove(rows)
@@ -56,6 +63,19 @@ class KeywordLists:
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, int]) -> None:
         self._lists.restore(arrays, header)
+
+
+@kernel
+def _file_rows(lists, arrays, frequencies, rows, done, used):
+    """Append these rows to the lists of their rarest terms, from `done` on until the arena is full: see Append."""
+    for i in range(done, len(rows)):
+        rarest, second = rarest_pair(arrays, frequencies, rows[i])
+        which = TERMLESS_KEY if rarest == NO_TERM else rarest
+        stop = append_entry(lists, which, rows[i], second, arrays.boxes, rows[i], used)
+        if stop == FULL:
+            return i, used, np.int64(which)
+        used = stop
+    return len(rows), used, NO_LIST
 
 
 class KeywordListsView(NamedTuple):

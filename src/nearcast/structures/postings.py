@@ -10,6 +10,7 @@ moves leaves its old entries where they are. Packing and growing make new arrays
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from nearcast.matching.predicate import row_holds
 from nearcast.structures.arena import has_many_holes, larger_room
 from nearcast.structures.boxes import rounded_down, set_box
 
-NO_LIST = -1
+NO_LIST = FULL = -1
 REMOVED = -1
 """In place of a row: the entry was removed."""
 _COUNT_BITS = 28
@@ -40,6 +41,12 @@ class PostingArrays(NamedTuple):
     boxes: np.ndarray  # float32[arena,4]
     lists: np.ndarray  # int32[n_rows]   the row's list, or NO_LIST
     places: np.ndarray  # int32[n_rows]   its position in the list
+
+
+Append = Callable[[PostingArrays, int, int], tuple[int, int, int]]
+"""Appends entries to lists: takes the lists, the number of entries that are done, and the end of the arena. Returns the
+last two as they are then, and the list for which the arena had no room, or NO_LIST.
+"""
 
 
 class Postings:
@@ -67,13 +74,15 @@ class Postings:
         self, entries: tuple[np.ndarray, np.ndarray, np.ndarray], boxes: np.ndarray, n_lists: int, n_rows: int
     ) -> None:
         """Append entries to lists, which may be new."""
+        self.extend(lambda lists, done, used: _append(lists, entries, boxes, done, used), n_lists, n_rows)
+
+    def extend(self, append: Append, n_lists: int, n_rows: int) -> None:
+        """Append what a kernel appends. It is called again, with more room, until its arena is not full."""
         self._make_lists(n_lists, n_rows)
-        done = 0
-        while True:
-            done, self._used = _append(self.arrays, entries, boxes, done, self._used)
-            if done == len(entries[0]):
-                break
-            self._make_room(int(self.arrays.rooms[entries[0][done]]) * 2 + 4)
+        done, self._used, full = append(self.arrays, 0, self._used)
+        while full != NO_LIST:
+            self._make_room(int(self.arrays.rooms[full]) * 2 + 4)
+            done, self._used, full = append(self.arrays, done, self._used)
 
     def remove(self, rows: np.ndarray) -> None:
         """Remove rows from their lists, each in constant time."""
@@ -161,32 +170,38 @@ def list_of(lists, which):
 
 @kernel
 def _append(lists, entries, boxes, done, used):
-    """Append entries from `done` on until the arena is full; return how many are done, and the end of the arena.
-
-    `boxes` are the exact boxes of the rows.
-    """
+    """Append entries from `done` on until the arena is full: see Append. `boxes` are the exact boxes of the rows."""
     wanted, rows, pivots = entries
     for i in range(done, len(wanted)):
-        which = wanted[i]
-        first, place = list_of(lists, which)
-        if place == lists.rooms[which]:
-            room = larger_room(place)
-            if used + room > len(lists.rows):
-                return i, used
-            _copy_entries(lists, first, place, used)
-            first = used
-            lists.rooms[which] = room
-            used += room
-        target = first + place
-        lists.rows[target] = rows[i]
-        lists.pivots[target] = pivots[i]
-        lists.boxes[target, 0], lists.boxes[target, 1] = rounded_down(boxes[i, 0]), rounded_down(boxes[i, 1])
-        lists.boxes[target, 2], lists.boxes[target, 3] = -rounded_down(-boxes[i, 2]), -rounded_down(-boxes[i, 3])
-        lists.lists[rows[i]] = which
-        lists.places[rows[i]] = place
-        finish_writes()
-        lists.heads[which] = (first << _COUNT_BITS) | (place + 1)
-    return len(wanted), used
+        stop = append_entry(lists, wanted[i], rows[i], pivots[i], boxes, i, used)
+        if stop == FULL:
+            return i, used, np.int64(wanted[i])
+        used = stop
+    return len(wanted), used, NO_LIST
+
+
+@lean_kernel
+def append_entry(lists, which, row, pivot, boxes, at, used):
+    """Append one row, whose exact box is boxes[at], to a list; return the end of the arena, or FULL."""
+    first, place = list_of(lists, which)
+    if place == lists.rooms[which]:
+        room = larger_room(place)
+        if used + room > len(lists.rows):
+            return FULL
+        _copy_entries(lists, first, place, used)
+        first = used
+        lists.rooms[which] = room
+        used += room
+    target = first + place
+    lists.rows[target] = row
+    lists.pivots[target] = pivot
+    lists.boxes[target, 0], lists.boxes[target, 1] = rounded_down(boxes[at, 0]), rounded_down(boxes[at, 1])
+    lists.boxes[target, 2], lists.boxes[target, 3] = -rounded_down(-boxes[at, 2]), -rounded_down(-boxes[at, 3])
+    lists.lists[row] = which
+    lists.places[row] = place
+    finish_writes()
+    lists.heads[which] = (first << _COUNT_BITS) | (place + 1)
+    return used
 
 
 @lean_kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.jit import kernel
+from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.matching.store import RowStore
 
 NO_TERM = -1
@@ -32,14 +32,21 @@ def _rarest(store: RowStore, rows: np.ndarray, absent: int) -> tuple[np.ndarray,
 def _rarest_two(arrays, frequencies, rows, absent, out_first, out_second):
     """`absent` stands for the rarest term of a row without terms."""
     for i in range(len(rows)):
-        first = second = NO_TERM
-        start = arrays.offsets[rows[i]]
-        for k in range(start, start + arrays.n_terms[rows[i]]):
-            term = arrays.terms[k]
-            if first == NO_TERM or frequencies[term] < frequencies[first]:
-                second = first
-                first = term
-            elif second == NO_TERM or frequencies[term] < frequencies[second]:
-                second = term
+        first, second = rarest_pair(arrays, frequencies, rows[i])
         out_first[i] = absent if first == NO_TERM else first
         out_second[i] = second
+
+
+@lean_kernel
+def rarest_pair(arrays, frequencies, row):
+    """The rarest and the second rarest term of a row, or NO_TERM."""
+    first = second = np.int32(NO_TERM)
+    start = arrays.offsets[row]
+    for k in range(start, start + arrays.n_terms[row]):
+        term = arrays.terms[k]
+        if first == NO_TERM or frequencies[term] < frequencies[first]:
+            second = first
+            first = term
+        elif second == NO_TERM or frequencies[term] < frequencies[second]:
+            second = term
+    return first, second

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, StorageError
+from nearcast.storage.location import Location, is_url, locate
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
@@ -33,7 +36,7 @@ def as_arrow(source: Any) -> pa.Table:
 
 def _as_arrow(source: Any) -> pa.Table:
     if isinstance(source, str | os.PathLike):
-        return _read_path(Path(source))
+        return _read_path(Path(source)) if not _is_url(source) else _read_url(source)
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):
@@ -44,12 +47,21 @@ def _as_arrow(source: Any) -> pa.Table:
         )
     try:
         if isinstance(source, list):
-            return pa.Table.from_pylist(source)
+            return _table_of_records(source)
         if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
+
+
+def _table_of_records(records: list[Any]) -> pa.Table:
+    """A column for each key that some record has, null where a record lacks it."""
+    for row, record in enumerate(records):
+        if not isinstance(record, Mapping):
+            raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
+    names = dict.fromkeys(name for record in records for name in record)
+    return pa.table({name: [record.get(name) for record in records] for name in names})
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -87,6 +99,35 @@ def _read_path(path: Path) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     raise InvalidInput(f"{path} has no known ending; {_ACCEPTED}")
+
+
+def _is_url(path: str | os.PathLike[str]) -> bool:
+    return ":/" in os.fspath(path) and is_url(path)
+
+
+def _read_url(url: str | os.PathLike[str]) -> pa.Table:
+    place = locate(url)
+    if place.is_local:
+        return _read_path(Path(place.path))
+    name = place.name.lower()
+    try:
+        if name.endswith(_PARQUET) or place.is_folder():
+            return pq.read_table(place.path, filesystem=place.filesystem)
+        if not place.is_file():
+            raise InvalidInput(f"{place.shown} does not exist")
+        if name.endswith((*_CSV, *_JSON)):
+            return _read_downloaded(place)
+    except StorageError:
+        raise
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        raise InvalidInput(f"{place.shown} cannot be read: {error}") from None
+    raise InvalidInput(f"{place.shown} has no known ending; {_ACCEPTED}")
+
+
+def _read_downloaded(place: Location) -> pa.Table:
+    with tempfile.TemporaryDirectory(prefix="nearcast-") as folder:
+        place.download(Path(folder) / place.name)
+        return _read_path(Path(folder) / place.name)
 
 
 def _read_json(path: Path) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
@@ -48,30 +48,39 @@ class OneSubscription(NamedTuple):
 
 def rows_of_one(one: OneSubscription, vocabulary: Vocabulary, space: Space) -> tuple[RowBatch, ShapeColumns]:
     """(rows, the shape they refer to) of one subscription, as a table of one row is read."""
-    boxes = one.region.boxes(space)
+    boxes, n_clauses = one.region.boxes(space), len(one.clauses)
+    n, n_boxes, shape = n_clauses * len(boxes), len(boxes), NO_SHAPE if one.region.is_box else 0
     sides = [clause.required for clause in one.clauses] + [clause.forbidden for clause in one.clauses]
-    found, at, term_lists = vocabulary.add_strings([token for side in sides for token in side]).tolist(), 0, []
-    for side in sides:
-        term_lists.append(sorted(found[at : at + len(side)]))
-        at += len(side)
-    n, n_boxes = len(one.clauses) * len(boxes), len(boxes)
+    sets = _term_sets(sides, vocabulary)
+    required = [terms for terms in sets[:n_clauses] for _ in range(n_boxes)]
+    forbidden = [terms for terms in sets[n_clauses:] for _ in range(n_boxes)]
+    # Parts of two arrays: making an array of a list takes 0.6 us, taking a part of it 0.1.
+    starts = [0, *accumulate(map(len, required)), 0, *accumulate(map(len, forbidden))]
+    wide: np.ndarray = np.array([one.id] * n + [one.expires] * n + starts, np.int64)
+    terms, not_terms = [*chain(*required)], [*chain(*forbidden)]
+    narrow: np.ndarray = np.array([shape] * n + terms + not_terms, np.int32)
+    term_stop = n + len(terms)
     batch = RowBatch(
-        np.array([one.id] * n, np.int64),  # np.full takes 2 us
-        *_ragged(term_lists[: len(one.clauses)], n_boxes),
-        *_ragged(term_lists[len(one.clauses) :], n_boxes),
-        boxes if len(one.clauses) == 1 else np.tile(boxes, (len(one.clauses), 1)),
-        np.array([NO_SHAPE if one.region.is_box else 0] * n, np.int32),
-        np.array([one.expires] * n, np.int64),
+        wide[:n],
+        narrow[n:term_stop],
+        wide[2 * n : 3 * n + 1],
+        narrow[term_stop:],
+        wide[3 * n + 1 :],
+        boxes if n_clauses == 1 else np.tile(boxes, (n_clauses, 1)),
+        narrow[:n],
+        wide[n : 2 * n],
         {name: np.full(n, value) for name, value in one.params.items()},
     )
     return batch, NO_SHAPES if one.region.is_box else ShapeColumns.of([one.region])
 
 
-def _ragged(term_lists: Sequence[list[int]], times: int) -> tuple[np.ndarray, np.ndarray]:
-    """(values, starts) of rows with these terms, each repeated so many times."""
-    rows = [terms for terms in term_lists for _ in range(times)]
-    values = np.array([term for terms in rows for term in terms], np.int32)
-    return values, np.array([0, *accumulate(map(len, rows))], np.int64)
+def _term_sets(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary) -> list[list[int]]:
+    """The terms of each list of tokens, ascending."""
+    found, at, sets = vocabulary.add_strings([*chain(*token_lists)]).tolist(), 0, []
+    for tokens in token_lists:
+        sets.append(sorted(found[at : at + len(tokens)]))
+        at += len(tokens)
+    return sets
 
 
 def plain_rows(read: Columns, wanted: np.ndarray, vocabulary: Vocabulary) -> RowBatch:

@@ -40,10 +40,12 @@ def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
 
 def _opened(source: Any) -> Any:
     """The vocabulary of a saved file, which its first bytes identify; any other source unchanged."""
-    if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
+    if not isinstance(source, str | os.PathLike):
         return source
-    with open(source, "rb") as file:
-        is_vocabulary = file.read(len(MAGIC)) == MAGIC
+    from nearcast.storage.location import locate
+
+    place = locate(source)
+    is_vocabulary = place.is_file() and place.read(0, len(MAGIC)) == MAGIC
     return Vocabulary.open(source) if is_vocabulary else source
 
 

@@ -22,6 +22,7 @@ from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, ClauseColumns, clauses
 from nearcast.text.expression import MAX_CHARACTERS, parse
 from nearcast.text.expression_pieces import Patterns, Pieces, WordTokens, count_pieces, write_patterns, write_pieces
+from nearcast.text.near_misses import without_unusual
 from nearcast.text.vocabulary import Vocabulary
 
 FEW = 24
@@ -96,7 +97,7 @@ def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Pa
     n_words = write_pieces(raw, offsets, starts, kinds, word_bytes, word_starts)
     coded = large_string_array(word_bytes, word_starts[: n_words + 1]).dictionary_encode()
     words = coded.indices.to_numpy()
-    flat, token_starts = list_parts(analyser.tokens_batch(coded.dictionary))
+    flat, token_starts = list_parts(analyser.tokens_batch(without_unusual(coded.dictionary)))
     of_words = WordTokens(vocabulary.add(flat), token_starts)
     most_tokens = int(np.diff(token_starts)[words].sum())
     out = Patterns(

@@ -67,9 +67,8 @@ def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
 def _simple(expression: Expression) -> Clause | None:
     """The clause of a token or of an AND of tokens, else None. Most subscriptions are such: this is twice as fast."""
     parts = expression.parts if isinstance(expression, And) else (expression,)
-    if not all(isinstance(part, Token) for part in parts):
-        return None
-    return Clause(tuple(sorted({part.token for part in parts if isinstance(part, Token)})), ())
+    tokens = [part.token for part in parts if isinstance(part, Token)]
+    return Clause(tuple(sorted(set(tokens))), ()) if len(tokens) == len(parts) else None
 
 
 class _Expansion:

@@ -2,10 +2,11 @@
 
     expression   conjunction (OR conjunction)*       an empty text matches everything
     conjunction  factor ((AND)? factor)*             AND may be omitted
-    factor       NOT factor | ( expression ) | "literal" | word
+    factor       NOT factor | ( expression ) | "literal" | -word | word
 
-Operators must be in capitals. The analyser turns a word into tokens, all of which are required. A literal is one token
-of any characters; within it, \\" stands for a quote and \\\\ for a backslash.
+Operators must be in capitals; `and` and other near misses are refused (see near_misses.py). The analyser turns a word
+into tokens, all of which are required. A literal is one token of any characters; within it, \\" stands for a quote and
+\\\\ for a backslash.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import functools
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import cast
 
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
+from nearcast.text.near_misses import near_miss
 
 MAX_DEPTH = 50
 """The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
@@ -121,32 +124,44 @@ class Parser:
         if len(text) > MAX_CHARACTERS:
             reason = f"more than {MAX_CHARACTERS:,} characters: too long,"
             raise ExpressionError(reason, text[:60] + "…", 60)
+        known = self._known_words(text)
+        if known:
+            return _joined(And, known)
         if _ONLY_WORDS.fullmatch(text):
             return self._all_words(text)
         return _Descent(self, text).whole()
 
     def word(self, word: str, text: str, position: int) -> Expression:
-        """The AND of the tokens of one word of `text`."""
+        """The AND of the tokens of one word of `text`; its negation if a minus is before it."""
         node = self._words.get(word)
         if node is None:
             node = self._analysed(word, text, position)
         return node
 
+    def _known_words(self, text: str) -> list[Expression]:
+        """The parts of a text of words, or of words with AND between them; none unless all were parsed before.
+
+        A word that was parsed is no operator, and has no space, quote or parenthesis.
+        """
+        found = [self._words.get(word) for word in (text.split(" AND ") if " AND " in text else text.split())]
+        return [] if None in found else cast(list[Expression], found)
+
     def _all_words(self, text: str) -> Expression:
-        words = self._words
-        try:
-            return _joined(And, [words[word] for word in text.split() if word != "AND"])
-        except KeyError:
-            found = (match for match in _WORD.finditer(text) if match[0] != "AND")
-            return _joined(And, [self.word(match[0], text, match.start()) for match in found])
+        found = (match for match in _WORD.finditer(text) if match[0] != "AND")
+        return _joined(And, [self.word(match[0], text, match.start()) for match in found])
 
     def _analysed(self, word: str, text: str, position: int) -> Expression:
-        tokens = self.analyser.tokens(word)
+        reason = near_miss(word)
+        if reason:
+            raise ExpressionError(reason, text, position)
+        is_negated = word.startswith("-")
+        tokens = self.analyser.tokens(word[is_negated:])
         if not tokens:
             raise ExpressionError(
                 f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position
             )
         node = _joined(And, [Token(token) for token in dict.fromkeys(tokens)])
+        node = Not(node) if is_negated else node
         if len(self._words) >= MEMO_SIZE:
             self._words.clear()
         self._words[word] = node

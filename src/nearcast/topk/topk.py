@@ -48,7 +48,7 @@ FORGET_EVERY = 1 << 16
 CONSTANTS = ("cells_per_row",)
 """Figures in `stats` that are no counts."""
 
-TOPK_FORMAT = ("nearcast-topk", 2)
+TOPK_FORMAT = ("nearcast-topk", 3)
 
 RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
 

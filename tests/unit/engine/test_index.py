@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import shutil
 from pathlib import Path
@@ -199,3 +200,45 @@ def test_one_message_at_a_time_does_the_same_work(method: str) -> None:
     found = [one.match_one(message["tokens"], *message["box"][:2]) for message in points]
     many.match(messages_table(points))
     assert one.stats == many.stats and one.stats.matches == sum(map(len, found)) > 0
+
+
+def test_an_index_pickles_by_path_while_it_is_saved_and_unchanged(tmp_path: Path) -> None:
+    table = {"id": [1, 2], "expression": ["storm", "flood"], "region": ["world", "world"]}
+    index = nc.build_index(table, "pyramid")
+    message = {"id": [7], "text": ["Storm and flood"], "lon": [0.0], "lat": [0.0]}
+
+    def found(made: nc.Index) -> list[int]:
+        return list(made.match(message)["subscription"].to_pylist())
+
+    assert found(pickle.loads(pickle.dumps(index))) == [1, 2], "by value: it was never saved"
+    index.save(tmp_path / "index")
+    by_path = pickle.dumps(index)
+    assert len(by_path) < 400 and found(pickle.loads(by_path)) == [1, 2]
+    assert len(pickle.dumps(nc.open_index(tmp_path / "index"))) < 400
+    index.remove([1])
+    by_value = pickle.dumps(index)
+    restored = pickle.loads(by_value)
+    restored.insert({"id": [3], "expression": ["flood"], "region": ["world"]})
+    assert len(by_value) > 400 and found(restored) == [2, 3] and found(index) == [2]
+    index.save(tmp_path / "index")
+    assert found(pickle.loads(pickle.dumps(index))) == [2]
+    with pytest.raises(InvalidInput, match="was replaced since it was pickled; open it again"):
+        pickle.loads(by_path)
+
+
+def test_a_ranked_index_pickles_by_value_with_its_weights() -> None:
+    table = {"id": [1], "tokens": [["a", "b"]], "x": [0.5], "y": [0.5], "kind": ["rank"], "alpha": [0.5]}
+    index = nc.build_index(table | {"threshold": [0.1]}, "brute")
+    message = {"id": [7], "tokens": [["a"]], "x": [0.5], "y": [0.5]}
+    assert index.match(message).num_rows == 1
+    assert pickle.loads(pickle.dumps(index)).match(message).equals(index.match(message))
+
+
+def test_an_index_in_a_store_is_saved_opened_and_pickled(bucket: str) -> None:
+    index = nc.build_index({"id": [1], "expression": ["storm"], "region": ["world"]})
+    url = bucket.replace("s3://", "s3a://") + "/index"
+    index.save(url)
+    assert not Path("s3a:").exists()
+    opened = nc.open_index(url)
+    assert opened.match_one("storm", 0.0, 0.0).tolist() == [1]
+    assert pickle.loads(pickle.dumps(opened)).match_one("storm", 0.0, 0.0).tolist() == [1]

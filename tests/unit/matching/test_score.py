@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.engine.merging import merged
 from nearcast.errors import InvalidInput
 from nearcast.geo.region import HUGE
 from nearcast.matching.checks.cases import empty, rows_of
 from nearcast.matching.checks.rank_cases import ranked
 from nearcast.matching.score import combined, place_share, word_share
-from nearcast.matching.verify import merged
 from nearcast.model import RANK, Found
 
 BOX = (0.0, 0.0, 4.0, 2.0)

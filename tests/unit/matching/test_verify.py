@@ -1,12 +1,20 @@
-"""Tests after a method: what decides whether a message has a NOT term."""
+"""What follows a method: NOT terms, expiry, exact shapes, and each subscription once."""
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+import shapely
 
+import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import kernel
+from nearcast.geo.circle import CircleRegion
+from nearcast.geo.polygon import PolygonRegion
+from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, point, remove
 from nearcast.matching.verify import _has_value
+from nearcast.model import NEVER
 
 
 @kernel
@@ -21,3 +29,46 @@ def test_a_value_is_found_only_within_its_part(length: int) -> None:
         part = set(values[low : low + length].tolist())
         for value in range(-7, 3 * length + 22):
             assert has_value(values, low, low + length, value) == (value in part)
+
+
+def drawn_subscriptions(draw: random.Random, n: int) -> list[Subscription]:
+    """Boxes, circles and polygons with and without NOT terms and expiry; every fourth subscription has two rows."""
+    made = []
+    for number in range(n):
+        x, y, size = draw.random(), draw.random(), draw.choice((0.1, 0.5))
+        ring = [(x - size, y), (x, y - size), (x + size, y), (x, y + size)]
+        region = draw.choice((None, CircleRegion(x, y, size, True), PolygonRegion(shapely.Polygon(ring), True)))
+        box = EVERYWHERE if region is None else (x - size, y - size, x + size, y + size)
+        terms, not_terms = draw.choice(((), (0,))), draw.choice(((), (), (1,), (1, 2, 3)))
+        subscription = Subscription(number, terms, box, not_terms, region, draw.choice((NEVER, NEVER, 5)))
+        made += [subscription] * (1 + (number % 4 == 0))
+    return made
+
+
+def holds(subscription: Subscription, message: Message) -> bool:
+    x, y = message.box[:2]
+    if message.time >= subscription.expires or set(subscription.not_terms) & set(message.terms):
+        return False
+    if not set(subscription.terms) <= set(message.terms):
+        return False
+    if isinstance(subscription.region, CircleRegion):
+        dx, dy = x - subscription.region.x, y - subscription.region.y
+        return (dx * dx + dy * dy) ** 0.5 <= subscription.region.radius
+    if isinstance(subscription.region, PolygonRegion):
+        return bool(subscription.region.geometry.covers(shapely.Point(x, y)))
+    return True
+
+
+@pytest.mark.parametrize("method", ["brute", "pyramid", "ap-tree"])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 300])
+def test_many_rows_that_need_a_test_in_one_message(method: str, n: int) -> None:
+    draw = random.Random(n)
+    wanted = drawn_subscriptions(draw, n)
+    terms, times = ([], [0], [0, 1], [0, 2], [0, *range(3, 60)]), (0, 5)
+    messages = [Message(draw.choice(terms), point(draw.random(), draw.random()), draw.choice(times)) for _ in range(40)]
+    live = built(method, wanted)
+    gone = set(range(0, n, 5))
+    for left in (wanted, [each for each in wanted if each.id not in gone]):
+        expected = [sorted({each.id for each in left if holds(each, message)}) for message in messages]
+        assert answers(live, messages) == expected
+        remove(live, gone)

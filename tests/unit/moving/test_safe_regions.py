@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,9 @@ class Simulation:
         tokens = [[f"w{self.rng.integers(words)}"] for _ in range(n)]
         columns = dict(zip(("xmin", "ymin", "xmax", "ymax"), self.true.T, strict=True))
         table = {"id": np.arange(n), "tokens": tokens, **columns}
-        self.server = nc.Moving(table, space=SPACE, safe=True, where=lambda ids: self.true[ids], reach=reach)
-        self.oracle = nc.Moving(table, space=SPACE)
+        self.first = pa.table(table)
+        self.server = nc.Moving(self.first, space=SPACE, safe=True, where=lambda ids: self.true[ids], reach=reach)
+        self.oracle = nc.Moving(self.first, space=SPACE)
         self.words, self.n, self.moves = words, n, 0
 
     def boxes(self, places: np.ndarray) -> np.ndarray:
@@ -47,14 +49,26 @@ class Simulation:
         }
 
     def step(self, k: int, count: int) -> None:
+        self.compare(k, *self.draw(k, count))
+
+    def draw(self, k: int, count: int) -> tuple[np.ndarray, dict[str, Any]]:
+        """Clients that drive to new places, and new messages."""
         driving = np.flatnonzero(self.rng.random(self.n) < 0.5)
         self.true[driving] = self.boxes(self.movers.step(driving))
-        leaving = driving[self.server.must_report(driving, self.true[driving])]
         self.moves += len(driving)
-        table = self.messages(k, count)
+        return driving, self.messages(k, count)
+
+    def leaving(self, driving: np.ndarray) -> np.ndarray:
+        """The clients that are outside their safe regions."""
+        return driving[self.server.must_report(driving, self.true[driving])]
+
+    def compare(self, k: int, driving: np.ndarray, table: dict[str, Any]) -> None:
+        """The server learns what it must, the oracle all; their changes are equal."""
+        leaving = self.leaving(driving)
         mine = pa.concat_tables([self.server.move(leaving, self.true[leaving], now=k), self.server.publish(table)])
         right = pa.concat_tables([self.oracle.move(driving, self.true[driving], now=k), self.oracle.publish(table)])
         assert mine.equals(right), f"step {k}"
+        self.changes = mine
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -72,6 +86,66 @@ def test_the_road_workload_saves_half_of_the_traffic() -> None:
         simulation.step(k, 8)
     traffic = simulation.server.traffic
     assert sum(traffic.values()) <= 0.5 * (simulation.moves + traffic["pushes"]), (traffic, simulation.moves)
+
+
+def test_saved_in_the_middle_it_continues_with_its_safe_regions(tmp_path: Path) -> None:
+    simulation = Simulation(60, 3, 0.1, 7, 0.05)
+    simulation.server.unsubscribe([5])
+    simulation.server.subscribe(simulation.first.slice(5, 1))
+    for k in range(15):
+        simulation.step(k, 4)
+    simulation.server.save(tmp_path)
+    original, half_way = simulation.server, simulation.server.traffic
+    opened = nc.Moving.open(tmp_path, where=lambda ids: simulation.true[ids])
+    ids = np.arange(60)
+    assert opened.traffic == half_way and half_way["recalls"] > 0
+    assert np.array_equal(opened.must_report(ids, simulation.true), original.must_report(ids, simulation.true))
+    for k in range(15, 40):
+        simulation.server = original
+        driving, table = simulation.draw(k, 4)
+        leaving = simulation.leaving(driving)
+        simulation.compare(k, driving, table)
+        simulation.server = opened
+        assert np.array_equal(simulation.leaving(driving), leaving), f"step {k}"
+        mine = pa.concat_tables([opened.move(leaving, simulation.true[leaving], now=k), opened.publish(table)])
+        assert mine.equals(simulation.changes) and opened.traffic == original.traffic, f"step {k}"
+    assert opened.traffic["reports"] > half_way["reports"]
+
+
+def test_where_belongs_to_a_saved_state_with_safe_regions(tmp_path: Path) -> None:
+    nc.Moving(None).save(tmp_path)
+    with pytest.raises(InvalidInput, match="belong to safe=True"):
+        nc.Moving.open(tmp_path, where=lambda ids: np.zeros((len(ids), 4)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ([[0.41, 0.4, np.nan, 0.5]], "NaN"),
+        ([[0.6, 0.4, 0.5, 0.5]], "above"),
+        ([[0.6, 0.4]], "it returns a box for each"),
+        (ValueError("no answer"), "no answer"),
+    ],
+    ids=str,
+)
+def test_a_bad_answer_of_where_changes_nothing(answer: Any, reason: str) -> None:
+    def where(ids: np.ndarray) -> Any:
+        if isinstance(answers[-1], Exception):
+            raise answers[-1]
+        return answers[-1]
+
+    answers = [answer]
+    table = {"id": [1], "tokens": [["a"]], "xmin": [0.4], "ymin": [0.4], "xmax": [0.5], "ymax": [0.5]}
+    moving = nc.Moving(table, space=SPACE, safe=True, where=where)
+    moving.advance(1)
+    message = {"id": [7], "tokens": [["a"]], "x": [0.505], "y": [0.45]}
+    with pytest.raises(type(answer) if isinstance(answer, Exception) else InvalidInput, match=reason):
+        moving.publish(message, now=5)
+    assert moving.traffic == {"reports": 0, "recalls": 0, "pushes": 0} and moving.n_messages == 0
+    assert not moving.must_report([1], [[0.405, 0.4, 0.505, 0.5]]).any()
+    answers.append([[0.406, 0.4, 0.506, 0.5]])
+    assert moving.publish(message, now=2).num_rows == 1, "the clock has not advanced"
+    assert moving.traffic == {"reports": 0, "recalls": 1, "pushes": 1}
 
 
 def test_a_message_in_doubt_needs_the_place() -> None:

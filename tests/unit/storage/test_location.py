@@ -8,11 +8,14 @@ import socket
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import nearcast as nc
 from nearcast.errors import NearcastError, StorageError
 from nearcast.storage.leftovers import abandoned_below
 from nearcast.storage.location import is_url, local_path, locate
+from nearcast.tables import write_table
 
 
 def test_a_local_path_is_absolute_whatever_its_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,3 +123,17 @@ def test_only_what_is_much_older_than_the_newest_file_counts_as_abandoned(tmp_pa
     for name in ("arrays-old", "other-old"):
         os.utime(tmp_path / name / "file", (1, 1))
     assert abandoned_below(place, "arrays-") == ["arrays-old"]
+
+
+def test_tables_are_read_from_urls(bucket: str, tmp_path: Path) -> None:
+    table = {"id": [1], "expression": ["storm"], "region": ["world"]}
+    wanted = nc.build_index(table).match_one("storm", 0.0, 0.0).tolist()
+    for name in ("t.parquet", "t.csv", "t.jsonl"):
+        write_table(pa.table(table), tmp_path / name)
+        locate(f"{bucket}/{name}").write((tmp_path / name).read_bytes())
+        for url in (f"{bucket}/{name}", f"file://{tmp_path}/{name}"):
+            assert nc.build_index(url).match_one("storm", 0.0, 0.0).tolist() == wanted == [1]
+    for name, reason in (("none.csv", "does not exist"), ("t.txt", "has no known ending"), ("n.parquet", "n.parquet")):
+        locate(f"{bucket}/t.txt").write(b"")
+        with pytest.raises(NearcastError, match=f"s3://.*{reason}"):
+            nc.build_index(f"{bucket}/{name}")

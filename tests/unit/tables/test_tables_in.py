@@ -237,3 +237,10 @@ def test_written_tables_can_be_read(ending: str, tmp_path: Path) -> None:
 def test_pandas_frames_with_an_index_work() -> None:
     frame = pd.DataFrame({"id": [1], "tokens": [["a"]], "x": [0.0], "y": [0.0]}, index=["row"])
     assert len(nc.build_index(frame)) == 1
+
+
+def test_records_may_have_different_keys() -> None:
+    table = as_arrow([{"id": 1}, {"id": 2, "expression": "a"}, {"region": "world", "id": 3}])
+    assert table.to_pydict() == {"id": [1, 2, 3], "expression": [None, "a", None], "region": [None, None, "world"]}
+    with pytest.raises(InvalidInput, match="row 1: a list holds one dict for each row, not int"):
+        as_arrow([{"id": 1}, 2])

@@ -28,8 +28,6 @@ READINGS = {
     "NOT (a b)": Not(And((A, B))),
     "a NOT b": And((A, Not(B))),
     "a AND NOT b OR NOT NOT c": Or((And((A, Not(B))), Not(Not(C)))),
-    "a and b": And((A, Token("and"), B)),
-    "A oR B": And((A, Token("or"), B)),
     "NOTa ANDOR": And((Token("nota"), Token("andor"))),
     '"NOT" "and"': And((Token("not"), Token("and"))),
     '"A b" a': And((Token("a b"), A)),
@@ -44,7 +42,12 @@ READINGS = {
     "#Tag @Bob": And((Token("#tag"), Token("@bob"))),
     "漢字だ": And((Token("漢字"), Token("字だ"))),
     "a\u3000OR\u00a0b": Or((A, B)),
-    "don't -a !b": And((Token("don't"), A, B)),
+    "don't -a": And((Token("don't"), Not(A))),
+    "a -half-price OR NOT -b": Or((And((A, Not(And((Token("half"), Token("price")))))), Not(Not(B)))),
+    "-a(b)": And((Not(A), B)),
+    "a- 10:30 :b:": And((A, And((Token("10"), Token("30"))), B)),
+    "andor And-a": And((Token("andor"), And((Token("and"), A)))),
+    '"and" "b*" "a:b"': And((Token("and"), Token("b*"), Token("a:b"))),
 }
 
 
@@ -77,6 +80,16 @@ FAULTS = {
     "(a AND)": (3, "AND with nothing after"),
     "a OR NOT": (5, "NOT with nothing after"),
     "a !?": (2, "'!?' holds no token"),
+    "a -": (2, "write NOT"),
+    "a -!": (2, "'-!' holds no token"),
+    "a and b": (2, 'write AND, or "and" in quotes for the word'),
+    "not a": (0, "write NOT"),
+    "a (b Or c)": (5, 'write OR, or "Or" in quotes'),
+    "a && b": (2, "write AND"),
+    "a || b": (2, "write OR"),
+    "a !b": (2, "write NOT b, or -b"),
+    "city:paris": (0, "write city paris"),
+    "a OR incid*": (5, "prefix"),
     "a (b OR --)": (8, "'--' holds no token"),
 }
 

@@ -97,7 +97,7 @@ def test_memory_has_a_bound_when_one_stream_fills_every_buffer(refill: str) -> N
     method = top.method
     assert isinstance(method, NormListsTop)
     most = int(method.policy.sizes(np.array([k]))[0, 0]) + 1
-    bound = 24 + 8 * 2.2 * (most + ROOM_UNIT)
+    bound = 24 + 6 * 2.2 * (most + ROOM_UNIT)
     reached = 0
     for number, x in enumerate(np.linspace(0, 1, 400)):  # each message is worse than the one before
         top.publish({"id": [number], "text": ["a"], "x": [x], "y": [0.0]})

@@ -21,7 +21,7 @@ from nearcast.matching.row_params import RankParams
 from nearcast.matching.store import RowStore
 from nearcast.matching.subscription_set import TERMLESS_METHOD, TERMLESS_OPTIONS
 from nearcast.matching.variant import Variant, variant_of
-from nearcast.matching.verify import joined, owners_sorted, verified
+from nearcast.matching.verify import found
 from nearcast.model import Hits, MessageBatch, RowBatch, Work
 
 OnStep = Callable[[str], None]
@@ -177,9 +177,9 @@ class VerifiedMethod:
     def match(self, messages: MessageBatch) -> tuple[Hits, Work]:
         """The sorted numbers of subscriptions. Nodes and candidates are counted by the method."""
         store = self.method.store.view()
-        hits, work = self.method.match(messages)
+        (hits, work), more = self.method.match(messages), None
         if self._termless is not None:
             more, more_work = self._termless.match(messages)
-            hits, work = joined(hits, more), work.plus(more_work)
-        found = owners_sorted(store, verified(store, messages, hits), True)
-        return Hits(found.ids.astype(np.int32), found.starts), work._replace(matches=len(found.ids))
+            work = work.plus(more_work)
+        answer = found(store, messages, hits, more, True)
+        return Hits(answer.ids.astype(np.int32), answer.starts), work._replace(matches=len(answer.ids))

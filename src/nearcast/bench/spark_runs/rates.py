@@ -22,9 +22,10 @@ from nearcast.bench.workloads.workload import Workload
 from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
 from nearcast.geo.space import BOX_COLUMNS
+from nearcast.sharding.layout import Layout
 from nearcast.sharding.planning.capacity import Constants, us_per_message
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.batch.match import match_batch
 from nearcast.spark.runtime.session import cores_of
 
 if TYPE_CHECKING:

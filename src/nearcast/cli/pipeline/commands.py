@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from nearcast.cli.console import show, text_table
-from nearcast.cli.options import Json, Shards, Space, argument, read_space, required
+from nearcast.cli.options import Json, Shards, Space, argument, place, read_space, required
 from nearcast.cli.pipeline.spark_console import Force, Index, Master, grid, on_spark, run_one_step
 from nearcast.errors import InvalidInput
 
 _TITLES = ("step", "result", "seconds")
-_Messages = Annotated[Path, required(metavar="TABLE", help="Messages, Parquet.")]
+_Messages = Annotated[str, place(metavar="TABLE", help="Messages, Parquet: a path or a URL.")]
 
 
 def ingest(  # noqa: PLR0913  the options of a command are its parameters
@@ -21,9 +21,9 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
         list[str], argument(metavar="RAW...", help="CSV, JSONL (also .gz) or Parquet: files, folders, globs.")
     ],
     kind: Annotated[Literal["messages", "subscriptions"], required(metavar="KIND", help="messages or subscriptions.")],
-    out: Annotated[Path, required(metavar="TABLE", help="Folder for the clean table.")],
+    out: Annotated[str, place(metavar="TABLE", help="Folder for the clean table.")],
     rejects: Annotated[
-        Path | None, Option(metavar="TABLE", help="Folder for bad rows, with reasons. [default: OUT-rejects]")
+        str | None, place(metavar="TABLE", help="Folder for bad rows, with reasons. [default: OUT-rejects]")
     ] = None,
     mapping: Annotated[
         str,
@@ -48,9 +48,10 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline ingest 'raw/*.csv.gz' --kind messages --map id=id,text=body,x=lon,y=lat --out messages
     """
-    from nearcast.spark.pipeline.stages import Raw, ingest_stage
+    from nearcast.ingest.pipeline.pipeline_file import Raw
+    from nearcast.spark.pipeline.stages import ingest_stage
 
-    rejects = rejects or out.with_name(f"{out.name}-rejects")
+    rejects = rejects or f"{out.rstrip('/')}-rejects"
     options = {
         "make_ids": make_ids,
         "delimiter": delimiter,
@@ -58,13 +59,13 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
         "header": tuple(header.split(",")) if header else None,
         "space": read_space(space),
     }
-    stage = ingest_stage(Raw(tuple(raw), read_mapping(mapping)), kind, str(out), str(rejects), options)
+    stage = ingest_stage(Raw(tuple(raw), read_mapping(mapping)), kind, out, rejects, options)
     run_one_step(stage, master, force, as_json)
 
 
 def vocabulary(
     messages: _Messages,
-    out: Annotated[Path, required(metavar="VOCABULARY", help="File for the vocabulary.")],
+    out: Annotated[str, place(metavar="VOCABULARY", help="File for the vocabulary: a path or a URL.")],
     master: Master = None,
     force: Force = False,
     as_json: Json = False,
@@ -77,20 +78,20 @@ def vocabulary(
     """
     from nearcast.spark.pipeline.stages import vocabulary_stage
 
-    run_one_step(vocabulary_stage(str(messages), str(out)), master, force, as_json)
+    run_one_step(vocabulary_stage(messages, out), master, force, as_json)
 
 
 def build(  # noqa: PLR0913  the options of a command are its parameters
-    subscriptions: Annotated[Path, required(metavar="TABLE", help="Subscriptions, Parquet.")],
-    out: Annotated[Path, required(metavar="INDEX", help="Folder for the index.")],
+    subscriptions: Annotated[str, place(metavar="TABLE", help="Subscriptions, Parquet: a path or a URL.")],
+    out: Annotated[str, place(metavar="INDEX", help="Folder for the index: a path or a URL.")],
     messages: Annotated[
-        Path | None, Option(metavar="TABLE", help="A sample of the expected messages, to balance the shards.")
+        str | None, place(metavar="TABLE", help="A sample of the expected messages, to balance the shards.")
     ] = None,
     shards: Shards = None,
     method: Annotated[str, Option(help="Index method of each shard; see `nearcast methods`.")] = "auto",
     weights: Annotated[
-        Path | None,
-        Option(
+        str | None,
+        place(
             metavar="FILE",
             help="Weights of tokens for kind rank: a table (token, weight) or a vocabulary. [default: idf]",
         ),
@@ -111,15 +112,15 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.spark.pipeline.stages import build_stage
 
     options = {"shards": shards, "method": method, "space": read_space(space)}
-    options["weights"] = str(weights) if weights else None
-    stage = build_stage(str(subscriptions), str(messages) if messages else None, str(out), options)
+    options["weights"] = weights
+    stage = build_stage(subscriptions, messages, out, options)
     run_one_step(stage, master, force, as_json)
 
 
 def match(
     index: Index,
     messages: _Messages,
-    out: Annotated[Path, required(metavar="TABLE", help="Folder for the matches.")],
+    out: Annotated[str, place(metavar="TABLE", help="Folder for the matches.")],
     layout: Annotated[
         Literal["auto", "replicated", "sharded"],
         Option(
@@ -139,7 +140,7 @@ def match(
     """
     from nearcast.spark.pipeline.stages import match_stage
 
-    run_one_step(match_stage(str(index), str(messages), str(out), layout), master, force, as_json)
+    run_one_step(match_stage(index, messages, out, layout), master, force, as_json)
 
 
 def read_mapping(text: str) -> dict[str, str]:
@@ -160,7 +161,7 @@ def run(
         Path | None, argument(metavar="[PIPELINE.toml]", help="The pipeline to run. [default: that of the demo]")
     ] = None,
     out: Annotated[
-        Path | None, Option(metavar="DIR", help="Folder for all outputs. [default: the file's, or pipeline-output]")
+        str | None, place(metavar="DIR", help="Folder for all outputs. [default: the file's, or pipeline-output]")
     ] = None,
     master: Master = None,
     force: Force = False,
@@ -177,12 +178,14 @@ def run(
       nearcast pipeline run traffic.toml --master spark://host:7077
     """
     from nearcast.demo.pipeline import sample_pipeline
+    from nearcast.ingest.output_folder import mounted_path
+    from nearcast.ingest.pipeline.pipeline_file import read_pipeline
     from nearcast.ingest.reports.page import html_table
     from nearcast.ingest.reports.table_report import write_report
-    from nearcast.spark.pipeline.pipeline_file import read_pipeline
     from nearcast.spark.pipeline.run import read_statistics, run_pipeline
 
-    chosen = read_pipeline(pipeline, out) if pipeline else sample_pipeline(out or Path("pipeline-output"))
+    folder = None if out is None else Path(mounted_path(out))
+    chosen = read_pipeline(pipeline, folder) if pipeline else sample_pipeline(folder or Path("pipeline-output"))
     with on_spark(master, as_json) as spark:
         steps = run_pipeline(lambda: spark.session, chosen, force, spark.working)
     report, rows = chosen.path("report.html"), [_row(name, result) for name, result in steps.items()]

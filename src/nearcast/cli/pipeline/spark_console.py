@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from nearcast.cli.console import name_value_grid, note, progress, show, working
-from nearcast.cli.options import required
+from nearcast.cli.options import place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +29,7 @@ Master = Annotated[
     ),
 ]
 Force = Annotated[bool, Option("--force", help="Repeat steps that are up to date.")]
-Index = Annotated[Path, required(metavar="INDEX", help="Made by `pipeline build`.")]
+Index = Annotated[str, place(metavar="INDEX", help="Made by `pipeline build`: a path or a URL.")]
 
 
 class OnSpark:
@@ -87,7 +86,7 @@ def on_spark(master: str | None, quiet: bool) -> Iterator[OnSpark]:
 
 def run_one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
     """Run one step and show its result. A step that is up to date does not even start Spark."""
-    from nearcast.spark.pipeline.steps import run_step
+    from nearcast.ingest.pipeline.steps import run_step
     from nearcast.spark.runtime.failures import plain_failures
 
     def work() -> dict[str, Any]:

@@ -61,16 +61,16 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
-    from nearcast.spark.pipeline.steps import require_inputs
+    from nearcast.ingest.pipeline.steps import require_inputs
     from nearcast.spark.streaming.stream import check_stream
 
     files = [messages] if source == "files" else []
-    require_inputs([str(index), *files, *([str(changes)] if changes else [])])
-    check_stream(str(index), messages if files else None, [str(out), str(checkpoint)])
+    require_inputs([index, *files, *([str(changes)] if changes else [])])
+    check_stream(index, messages if files else None, [str(out), str(checkpoint)])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
     options |= {"fail_on_data_loss": fail_on_data_loss, "most_attempts": most_attempts}
     options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
-    paths = [str(index), messages, str(out), str(checkpoint)]
+    paths = [index, messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:
         result = _run_with_progress(spark, paths, options)
     show(result, as_json, grid(result))

@@ -126,12 +126,8 @@ def shape_overlaps(shapes, number, boxes, message, place):
     """
     block = shapes.blocks[number]
     if block >= 0:
-        return _is_surely_in(shapes, number, boxes, message) or _polygon_overlaps(shapes, number, boxes, message)
-    if block != CIRCLE:
-        return False
-    if shapes.planar[0]:
-        return _planar_circle_overlaps(shapes.heads, number, boxes, message)
-    return _circle_overlaps(shapes.heads, number, boxes, message, place)
+        return polygon_overlaps(shapes, number, boxes, message)
+    return block == CIRCLE and circle_overlaps(shapes, number, boxes, message, place)
 
 
 def overlapping(shapes: ShapeArrays, numbers: np.ndarray, boxes: np.ndarray) -> np.ndarray:
@@ -149,17 +145,27 @@ def _overlaps_each(shapes, numbers, boxes, place, out):
         out[i] = shape_overlaps(shapes, numbers[i], boxes, i, place)
 
 
-@lean_kernel
-def _circle_overlaps(heads, number, boxes, message, place):
-    """The same as point_box_km(...) <= radius."""
+@inline_kernel
+def circle_overlaps(shapes, number, boxes, message, place):
+    """Whether a circle shares a point with the box: the same as point_box_km(...) <= radius, or point_box_euclid."""
+    heads = shapes.heads
+    if shapes.planar[0]:
+        return _planar_circle_overlaps(heads, number, boxes, message)
     x, y, z = heads[number, 3] - place[0], heads[number, 4] - place[1], heads[number, 5] - place[2]
     chord, limit = x * x + y * y + z * z, heads[number, 6]
+    slack = SHARE * limit + CHORD_SLACK
+    if abs(chord - limit) > slack and place[3] == 0.0:
+        return chord < limit
+    return _border_circle_overlaps(heads, number, boxes, message, chord, place[3])
+
+
+@lean_kernel
+def _border_circle_overlaps(heads, number, boxes, message, chord, reach):
+    """The same for a box that is not a point, or a point near the border. A limit of NaN leaves all to the distance."""
+    limit = heads[number, 6]
     if chord <= limit - (SHARE * limit + CHORD_SLACK):
         return True
-    if place[3] == 0.0:
-        if chord >= limit + (SHARE * limit + CHORD_SLACK):
-            return False
-    elif math.sqrt(chord) >= (math.sqrt(limit) + place[3]) * (1.0 + SHARE) + 1e-9:
+    if reach > 0.0 and math.sqrt(chord) >= (math.sqrt(limit) + reach) * (1.0 + SHARE) + 1e-9:
         return False
     return point_box_km(heads[number, 0], heads[number, 1], boxes, message) <= heads[number, 2]
 
@@ -176,6 +182,20 @@ def _planar_circle_overlaps(heads, number, boxes, message):
     if square >= limit + SHARE * limit:
         return False
     return point_box_euclid(x, y, boxes, message) <= heads[number, 2]
+
+
+@inline_kernel
+def polygon_overlaps(shapes, number, boxes, message):
+    """Whether a polygon shares a point with the box. The grid decides for four of five points of hits on `mixed`."""
+    heads, x, y = shapes.heads, boxes[message, 0], boxes[message, 1]
+    if heads[number, 0] <= x and x <= heads[number, 2] and heads[number, 1] <= y and y <= heads[number, 3]:
+        state = cell_state(shapes, number, x, y)
+        if state == INSIDE:
+            return True
+        is_point = x == boxes[message, 2] and y == boxes[message, 3]
+        if state == OUTSIDE and is_point and (shapes.planar[0] or (abs(x) < 180.0 and abs(y) < 90.0)):
+            return False
+    return _polygon_overlaps(shapes, number, boxes, message)
 
 
 @lean_kernel
@@ -219,17 +239,6 @@ def holds_point(shapes, number, x, y):
         return False
     state = cell_state(shapes, number, x, y)
     return state == INSIDE or (state == BORDER and edges_hold_point(shapes, number, x, y))
-
-
-@inline_kernel
-def _is_surely_in(shapes, number, boxes, message):
-    """Whether the grid of a polygon shows that a corner of the box is inside: two of three hits on `mixed`. If not,
-    nothing is decided.
-    """
-    heads, x, y = shapes.heads, boxes[message, 0], boxes[message, 1]
-    if not (heads[number, 0] <= x and x <= heads[number, 2] and heads[number, 1] <= y and y <= heads[number, 3]):
-        return False
-    return cell_state(shapes, number, x, y) == INSIDE
 
 
 @inline_kernel

@@ -11,16 +11,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.errors import InvalidInput
-from nearcast.ingest.row_groups import Piece, in_tasks, pieces_of, read_pieces
+from nearcast.ingest.row_groups import Source, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.spark.batch.ingest import read_counts
-from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import ArrowPayload, join_tables, run_on_shards, send_payloads
 from nearcast.storage.location import Location, locate
@@ -31,56 +29,6 @@ MOST_IDS_HERE = 10_000_000
 
 _ROWS_PER_TASK = 1 << 17
 _IDS_SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "task", "row")])
-
-
-class TablePart(NamedTuple):
-    """The rows that one task reads."""
-
-    table: pa.Table
-    rows: np.ndarray  # int64[n]  the number of each row in the whole table
-    rejects: pa.Table  # the rows with duplicate ids
-
-    def all_rejects(self, rejects: pa.Table) -> pa.Table:
-        """These rejects, whose row numbers count within the part, and the part's own, by rows of the whole table."""
-        return pa.concat_tables([self.rejects, _number_rows(rejects, self.rows)])
-
-
-class Source(NamedTuple):
-    """A table and its division into tasks. Small: it travels to workers with each task."""
-
-    tasks: list[list[Piece]]
-    duplicates: str  # the folder, or URL, of the lists of rows with duplicate ids
-    columns: tuple[str, ...] | None = None  # None: all
-
-    @property
-    def n_rows(self) -> int:
-        return sum(_n_rows(task) for task in self.tasks)
-
-    def read(self, task: int) -> TablePart:
-        """The rows of a task; those with duplicate ids are rejects."""
-        table = read_pieces(self.tasks[task], self.columns)
-        faults = Faults(table.num_rows, "skip")
-        duplicates = self._duplicate_rows(task)
-        if len(duplicates):
-            ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
-            for row in duplicates.tolist():
-                faults.add(row, "id", duplicate_id_reason(ids[row]))
-        first = sum(_n_rows(before) for before in self.tasks[:task])
-        good = faults.good_rows
-        rejects = _number_rows(faults.raise_or_reject(table), np.arange(table.num_rows) + first)
-        return TablePart(table.take(pa.array(good)) if len(duplicates) else table, good + first, rejects)
-
-    def _duplicate_rows(self, task: int) -> np.ndarray:
-        folder = locate(self.duplicates)
-        names = [name for name in folder.names() if name.startswith(f"{task:08d}.")]
-        return np.concatenate(
-            [np.empty(0, np.int64), *(np.frombuffer(folder.child(n).read(), np.int64) for n in names)]
-        )
-
-
-def _number_rows(rejects: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The same rejects with row k replaced by rows[k]."""
-    return rejects.set_column(0, "row", pa.array(rows[rejects["row"].to_numpy()], pa.int64()))
 
 
 def open_source(
@@ -115,10 +63,6 @@ def _has_repeats(table: str) -> bool:
         return False
     ids.sort()
     return bool((ids[1:] == ids[:-1]).any())
-
-
-def _n_rows(task: list[Piece]) -> int:
-    return sum(piece.n_rows for piece in task)
 
 
 def _ids_of_task(source: Source, task: int) -> pa.Table:

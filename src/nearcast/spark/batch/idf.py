@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from nearcast.ingest.row_groups import Source
 from nearcast.sharding.routing.router import hashes_of
 from nearcast.sharding.weights import Weights
-from nearcast.spark.batch.duplicate_ids import Source
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import ArrowPayload, join_tables, run_on_shards, send_payloads
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, subscriptions_per_term

@@ -25,10 +25,10 @@ from nearcast.ingest.ingest_part import IngestJob, PartCounts, column_names_of, 
 from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder, check_replaceable, mounted_path
-from nearcast.ingest.row_groups import parquet_files
+from nearcast.ingest.row_groups import duplicate_id_reason, parquet_files
 from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
-from nearcast.spark.batch.ingest_duplicate_ids import duplicate_id_reason, reject_duplicate_ids
+from nearcast.spark.batch.ingest_duplicate_ids import reject_duplicate_ids
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import map_on_spark
 from nearcast.storage.location import locate

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from nearcast.ingest.ingest_part import REJECTED_SCHEMA, IngestJob, part_file
 from nearcast.ingest.output_folder import AtomicParquetFile
 from nearcast.ingest.records import printable_record
+from nearcast.ingest.row_groups import duplicate_id_reason
 from nearcast.spark.runtime.session import SparkSession, spark_path
 
 
@@ -64,7 +65,3 @@ def _rejects(duplicates: pa.Table, records: pa.Table, paths: Sequence[str]) -> p
     sources = [paths[source] for source in duplicates["source"].to_pylist()]
     positions = duplicates["position"].combine_chunks()
     return pa.table([sources, positions, ["id"] * len(shown), reasons, shown], schema=REJECTED_SCHEMA)
-
-
-def duplicate_id_reason(number: int) -> str:
-    return f"id {number} is already in this table; ids must differ"

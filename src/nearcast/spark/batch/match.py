@@ -14,14 +14,14 @@ import json
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.errors import InvalidInput
 from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.row_groups import pieces_of
+from nearcast.sharding.layout import Layout, chosen_layout
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
@@ -30,14 +30,11 @@ from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import run_on_shards, run_tasks, send_payloads
 from nearcast.tables import REJECTS_SCHEMA
 
-Layout = Literal["auto", "replicated", "sharded"]
-
 ROWS_PER_TASK = 1 << 18
 """Messages, at most: half a second or more of work, while a task costs 10 ms."""
 
 _TASKS_PER_CORE = 4  # at least, if there are enough messages: a core that finishes early takes another task
 _FEWEST_ROWS_PER_TASK = 1 << 14
-_MOST_OF_MEMORY = 0.5  # of a machine, for an index that every worker maps
 
 
 def match_batch(
@@ -69,16 +66,6 @@ def match_batch(
         _complete(folder.path, reports, counts, sharded.matches_schema)
         folder.publish()
     return counts
-
-
-def chosen_layout(nbytes: int, layout: Layout) -> str:
-    """`auto`: replicated while the whole index takes at most half of a machine's memory."""
-    if layout not in ("auto", "replicated", "sharded"):
-        raise InvalidInput(f"no layout '{layout}'; it is auto, replicated or sharded")
-    if layout != "auto":
-        return layout
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return "replicated" if nbytes <= _MOST_OF_MEMORY * memory_bytes else "sharded"
 
 
 def _rows_per_task(messages: str, n_cores: int) -> int:

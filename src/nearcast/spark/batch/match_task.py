@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from nearcast.ingest.output_folder import UniqueParquetFile
+from nearcast.ingest.row_groups import Source, TablePart
 from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.sharding.sharded_index import ShardedIndex
-from nearcast.spark.batch.duplicate_ids import Source, TablePart
 from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables
 from nearcast.tables import REJECTS_SCHEMA
 

@@ -7,12 +7,13 @@ where frequencies are equal, so the same messages give the same file however the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from nearcast.errors import InvalidInput
+from nearcast.ingest.reports.message_counts import Frequencies
 from nearcast.ingest.row_groups import Piece, empty_table, in_tasks, pieces_of, read_pieces
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.runtime.session import SparkSession, cores_of
@@ -24,15 +25,6 @@ from nearcast.text.vocabulary import Vocabulary
 _BATCH = 1 << 16  # tokens in a chunk of a frequency table
 _LEAST_ROWS = 1 << 16  # per task: they take 50 ms, the task itself costs 8 ms
 _MOST_ROWS = 1 << 22  # per piece
-
-
-class Frequencies(NamedTuple):
-    """In how many messages each token occurs, the most frequent first."""
-
-    tokens: pa.ChunkedArray
-    counts: np.ndarray  # int64[n]
-    n_documents: int
-    analyser: Analyser | None
 
 
 def build_vocabulary(

@@ -28,7 +28,7 @@ from nearcast.sharding.frame_match import (
     route_frames,
 )
 from nearcast.sharding.index_handle import IndexHandle, open_handle
-from nearcast.spark.batch.match import Layout, chosen_layout
+from nearcast.sharding.layout import Layout, chosen_layout
 from nearcast.spark.frames.columns import MATCH_COLUMNS, Sent, select_columns
 from nearcast.spark.runtime.daemon import freeze_once, prepare_worker
 from nearcast.spark.runtime.session import DataFrame

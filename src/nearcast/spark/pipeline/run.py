@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from nearcast.errors import NearcastError
+from nearcast.ingest.pipeline.pipeline_file import Pipeline
+from nearcast.ingest.pipeline.steps import Step, files_of, require_inputs, run_step
 from nearcast.matching.method import find_method
-from nearcast.spark.pipeline.stages import Pipeline, Stage, stages
-from nearcast.spark.pipeline.steps import Step, files_of, require_inputs, run_step
+from nearcast.spark.pipeline.stages import Stage, stages
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.streaming.stream import run_stream
 from nearcast.tables import as_arrow

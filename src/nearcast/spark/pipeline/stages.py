@@ -11,57 +11,26 @@ OUT/report.html
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from nearcast.arrays.bundle import write_whole
-from nearcast.errors import InvalidInput
-from nearcast.geo.space import Space
-from nearcast.ingest.mapping import Kind, resolve_columns
+from nearcast.ingest.mapping import Kind
 from nearcast.ingest.output_folder import mounted_path
-from nearcast.ingest.row_groups import empty_table
-from nearcast.matching.method import find_method
-from nearcast.sharding.sharded_index import open_sharded
-from nearcast.sharding.weights import given_weights
+from nearcast.ingest.pipeline.checks import check_build, check_match, check_table
+from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
+from nearcast.ingest.pipeline.steps import Step
+from nearcast.ingest.sources import local_source
+from nearcast.sharding.layout import Layout
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest
-from nearcast.spark.batch.match import Layout, match_batch
+from nearcast.spark.batch.match import match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
-from nearcast.spark.pipeline.steps import Step
 from nearcast.spark.runtime.session import SparkSession
-from nearcast.storage.location import locate
 
 Work = Callable[[SparkSession], dict[str, Any]]
-
-
-class Raw(NamedTuple):
-    """Raw files, and which of their columns become which column of a table."""
-
-    sources: tuple[str, ...]
-    mapping: Mapping[str, str] = {}
-
-
-class Pipeline(NamedTuple):
-    """What to run; pipeline_file.py reads it from TOML."""
-
-    out: Path
-    messages: Raw
-    subscriptions: Raw
-    shards: int | None = None
-    method: str = "auto"
-    space: tuple[float, ...] | None = None
-    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
-    layout: Layout = "auto"
-    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
-    changes: str | None = None  # a change log that takes effect after half of these files
-
-    def path(self, *names: str) -> str:
-        return os.fspath(self.out.joinpath(*names))
 
 
 class Stage(NamedTuple):
@@ -89,6 +58,9 @@ def stages(pipeline: Pipeline) -> list[Stage]:
 
 def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[str, Any]) -> Stage:
     """`options` are fields of IngestOptions."""
+    for each in (out, rejects):
+        mounted_path(each)
+    raw = raw._replace(sources=tuple(map(local_source, raw.sources)))
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
     arguments = (raw.sources, kind, raw.mapping, out, rejects)
@@ -129,37 +101,10 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
 
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
+    mounted_path(out)
     step = Step("match", (index, messages), (out,), {"layout": layout})
-
-    def check() -> None:
-        open_sharded(index)
-        mounted_path(out)
-        check_table(messages, "messages")
-
-    return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout), check)
-
-
-def check_build(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> None:
-    """Raise what a build would raise about its arguments and the columns of its tables."""
-    find_method("match", options["method"])
-    Space.of(options.get("space"))
-    if options.get("weights"):
-        given_weights(options["weights"])
-    check_table(subscriptions, "subscriptions")
-    if messages is not None:
-        check_table(messages)
-    if locate(out).is_file():
-        raise InvalidInput(f"{out} is a file; name a folder")
-
-
-def check_table(path: str, kind: Kind | None = None) -> None:
-    """Raise if a table cannot be read or lacks columns. An empty folder is an empty table."""
-    try:
-        empty = empty_table(path)
-    except pa.ArrowException as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
-    if empty is not None and kind is not None:
-        try:
-            resolve_columns(kind, {}, empty.column_names)
-        except InvalidInput as error:
-            raise InvalidInput(f"{path}: {error}") from None
+    return Stage(
+        step,
+        lambda session: match_batch(session, index, messages, out, layout=layout),
+        lambda: check_match(index, messages),
+    )

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import nearcast
 from nearcast.errors import MissingPart
+from nearcast.ingest.pipeline.master import check_master
 from nearcast.spark.runtime.java import find_java, start_java
-from nearcast.spark.runtime.master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame

@@ -71,6 +71,13 @@ def as_report(value: Any) -> pa.RecordBatch:
     return pa.record_batch([pa.array([pickle.dumps(value)], pa.binary())], names=["report"])
 
 
+def report_once(
+    work: Callable[[Iterable[pa.RecordBatch]], Any], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The task of mapInArrow whose only row is the report of `work`."""
+    yield as_report(work(batches))
+
+
 def task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
     """The numbers of the tasks in a partition of `session.range`."""
     for batch in batches:

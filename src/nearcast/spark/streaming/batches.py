@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.errors import NearcastError
+from nearcast.ingest.stream_batch import Deliver, StreamJob
 from nearcast.sharding.live.change_folder import ChangeFolder, NewChanges
 from nearcast.sharding.live.changes import read_changes
 from nearcast.sharding.live.checkpoint import BatchInputs
@@ -17,8 +18,7 @@ from nearcast.sharding.live.input_chooser import InputChooser, ReadChanges, no_c
 from nearcast.sharding.live.stream_output import StreamOutput
 from nearcast.spark.runtime.failures import ATTEMPTS, is_spark_error
 from nearcast.spark.runtime.session import DataFrame
-from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports
-from nearcast.spark.streaming.task import Deliver, StreamJob
+from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports, report_once
 from nearcast.tables import Dialect
 
 Sink = Callable[[DataFrame, int], None]
@@ -116,7 +116,7 @@ class Batches:
                 careful = is_careful and self.input.has_files
                 frame = messages.coalesce(1) if careful else messages
                 work = functools.partial(self.input.deliver, job._replace(attempts=attempts if careful else None))
-                return collect_reports(frame.mapInArrow(work, REPORT_SQL))
+                return collect_reports(frame.mapInArrow(functools.partial(report_once, work), REPORT_SQL))
             except Exception as error:
                 left -= attempts.n_marks() == n_marks  # a new mark is a step towards setting a file aside
                 if not is_spark_error(error) or not left:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from nearcast.errors import InvalidInput
+from nearcast.ingest.stream_batch import deliver_files, deliver_rows, deliver_values, dialect_of
 from nearcast.sharding.index_handle import IndexHandle
 from nearcast.sharding.live.change_folder import count_other_files
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
@@ -33,7 +34,6 @@ from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, changes_folder, join_changes
 from nearcast.spark.streaming.broker import open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
-from nearcast.spark.streaming.task import deliver_files, deliver_rows, deliver_values, dialect_of
 
 _POLL_SECONDS = 0.2
 _STARTS = 3  # of a query whose Python worker was too slow to start

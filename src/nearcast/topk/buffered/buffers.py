@@ -10,7 +10,7 @@ A policy says when a buffer is full. Then dominated entries go first; if too few
 keeps its best entries. So a buffer has a size limit under any stream. Policies that count dominators drop dominated
 entries at once; a buffer of theirs that has a cut is never full, and one that is complete gets a cut when it is full.
 
-An entry takes 8 bytes: the arrival number and the score rounded to float32; 12 where dominators are counted. Rounding
+An entry takes 6 bytes: the arrival number and the score rounded to 16 bits; 10 where dominators are counted. Rounding
 keeps the order of scores; where two rounded scores are equal, and for what is reported, the exact score is computed
 again.
 """
@@ -49,7 +49,7 @@ HOLES_SHARE = 16
 class BufferArrays(NamedTuple):
     """Entries of all rows, each row's in one stretch. A row is a row of `TopRows`."""
 
-    rounded: np.ndarray  # float32[...]  scores
+    rounded: np.ndarray  # uint16[...]  scores, see `rounded_score`
     arrivals: np.ndarray  # int32[...]
     dominators: np.ndarray  # int32[...]  newer and better messages so far; empty if they are counted only when needed
     starts: np.ndarray  # int64[n]  where a row's entries start
@@ -63,7 +63,7 @@ class Buffers:
 
     def __init__(self, counts_dominators: bool) -> None:
         self.counts_dominators = counts_dominators
-        entries = (np.empty(0, np.float32), np.empty(0, np.int32), np.empty(0, np.int32))
+        entries = (np.empty(0, np.uint16), np.empty(0, np.int32), np.empty(0, np.int32))
         columns = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
         self.arrays = BufferArrays(*entries, *columns, np.empty((0, 2), np.int32))
         self.head = np.full(FREE + N_CLASSES + 1, -1, np.int64)
@@ -103,7 +103,7 @@ class Buffers:
     def _resize(self, n: int) -> None:
         """Make the arrays of entries longer. Half as much again, as elsewhere, would be a third of all memory."""
         old, end = self.arrays, int(self.head[END])
-        rounded, arrivals = np.empty(n, np.float32), np.empty(n, np.int32)
+        rounded, arrivals = np.empty(n, np.uint16), np.empty(n, np.int32)
         dominators = np.empty(n if self.counts_dominators else 0, np.int32)
         for new, column in ((rounded, old.rounded), (arrivals, old.arrivals), (dominators, old.dominators)):
             new[:end] = column[:end]
@@ -115,16 +115,16 @@ class Buffers:
         end = int(self.head[USED]) + needed
         dominators = np.empty(end if self.counts_dominators else 0, np.int32)
         entries = old._replace(
-            rounded=np.empty(end, np.float32), arrivals=np.empty(end, np.int32), dominators=dominators
+            rounded=np.empty(end, np.uint16), arrivals=np.empty(end, np.int32), dominators=dominators
         )
         self.head[:FREE] = copy_entries(old, entries)
         self.head[FREE:] = -1
         self.arrays = entries
 
-    def restore(self, rows: np.ndarray, scores: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
+    def restore(self, rows: np.ndarray, rounded: np.ndarray, arrivals: np.ndarray, starts: np.ndarray) -> None:
         """Fill the empty buffers of these rows; the entries of row r are those from starts[r] to starts[r + 1]."""
-        self.reserve(len(scores) + (UNIT + 1) * len(rows))
-        restore_all(self.arrays, self.head, rows, scores, arrivals, starts)
+        self.reserve(len(rounded) + (UNIT + 1) * len(rows))
+        restore_all(self.arrays, self.head, rows, rounded, arrivals, starts)
 
     def pack(self) -> None:
         """Give back the room that no buffer uses, but for some that buffers will soon need."""
@@ -134,6 +134,12 @@ class Buffers:
         """Subtract from all arrival numbers."""
         self.arrays.arrivals[: self.head[END]] -= shift
         self.pack()  # free rooms had their links there
+
+
+@inline_kernel
+def rounded_score(score):
+    """A score in units of 1 / 65535, rounded down. It is at most 1, but for an error of its last bit."""
+    return np.uint16(min(score, 1.0) * 65535.0)
 
 
 @lean_kernel
@@ -260,7 +266,7 @@ def insert_entry(buffers, head, inputs, row, score, arrival):
         buffers.arrivals[k] = buffers.arrivals[k - 1]
         if len(buffers.dominators):
             buffers.dominators[k] = buffers.dominators[k - 1] + 1
-    buffers.rounded[target] = score
+    buffers.rounded[target] = rounded_score(score)
     buffers.arrivals[target] = arrival
     if len(buffers.dominators):
         buffers.dominators[target] = 0
@@ -271,7 +277,7 @@ def insert_entry(buffers, head, inputs, row, score, arrival):
 @lean_kernel
 def _position(buffers, inputs, row, score):
     """The position of the first entry whose score is at most this one, or the end."""
-    start, rounded = buffers.starts[row], np.float32(score)
+    start, rounded = buffers.starts[row], rounded_score(score)
     last = start + buffers.counts[row]
     while last > start and buffers.rounded[last - 1] < rounded:
         last -= 1
@@ -376,8 +382,14 @@ def refilled(buffers, head, row, scores, arrivals, n):
     _fit(buffers, head, row, n)
     start = buffers.starts[row]
     for k in range(n):
-        buffers.rounded[start + k] = scores[k]
+        buffers.rounded[start + k] = rounded_score(scores[k])
         buffers.arrivals[start + k] = arrivals[k]
+    _complete_refill(buffers, head, row, n)
+
+
+@lean_kernel
+def _complete_refill(buffers, head, row, n):
+    """Count the new entries of a row and their dominators."""
     buffers.counts[row] = n
     if len(buffers.dominators):
         count_dominators(buffers, row)
@@ -385,11 +397,15 @@ def refilled(buffers, head, row, scores, arrivals, n):
 
 
 @lean_kernel
-def restore_all(buffers, head, rows, scores, arrivals, starts):
+def restore_all(buffers, head, rows, rounded, arrivals, starts):
     """Fill empty buffers; the entries of row r are those from starts[r] to starts[r + 1]."""
     for row in rows:
-        first, n = starts[row], starts[row + 1] - starts[row]
-        refilled(buffers, head, row, scores[first:], arrivals[first:], n)
+        n = starts[row + 1] - starts[row]
+        _fit(buffers, head, row, n)
+        for k in range(n):
+            buffers.rounded[buffers.starts[row] + k] = rounded[starts[row] + k]
+            buffers.arrivals[buffers.starts[row] + k] = arrivals[starts[row] + k]
+        _complete_refill(buffers, head, row, n)
 
 
 @lean_kernel

@@ -13,7 +13,16 @@ from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.topk.buffered.buffered_method import ARRIVED, EXPIRED, INSERTS, TOUCHED
 from nearcast.topk.buffered.buffers import BufferArrays, insert_entry, room_needed, shrink
 from nearcast.topk.buffered.exact import ScoreInputs, exact_score
-from nearcast.topk.buffered.steps import Log, Touched, count_holders, expire, finish, rows_to_refill, write_change
+from nearcast.topk.buffered.steps import (
+    Log,
+    Touched,
+    count_holders,
+    expire,
+    finish,
+    prefetch_last,
+    rows_to_refill,
+    write_change,
+)
 from nearcast.topk.buffered.wheel import UNLINKED, WheelArrays, link
 from nearcast.topk.dissemination.norm_lists.filing import refile_row, slack_of
 from nearcast.topk.dissemination.norm_lists.lists import Lists, Slots
@@ -21,11 +30,12 @@ from nearcast.topk.dissemination.norm_lists.scan import (
     SCORED,
     MessageTerms,
     Scratch,
+    keep_concerned,
     read_message,
     search_lists,
     set_probe,
 )
-from nearcast.topk.dissemination.verify import keep_concerned
+from nearcast.topk.dissemination.verify import AHEAD
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.refill.postings import Postings, Stretches, append_from
 from nearcast.topk.rows import RowArrays
@@ -132,7 +142,7 @@ def find_rows(core, arrival):
     n = search_lists(core.lists, core.slots, core.message, n_terms, arrival, scratch)
     scratch.counters[SCORED] += n
     set_values(ring, arrival, core.values)
-    n = keep_concerned(core.rows, core.metric, core.values, ring.places[at], scratch.candidates, n, core.scores)
+    n = keep_concerned(core.rows, core.metric, core.values, ring.places[at], scratch, n, core.scores)
     clear_values(ring, arrival, core.values)
     return n
 
@@ -162,6 +172,8 @@ def arrive_step(core, clock, n):
     """Put the message into the buffers of the first n candidates."""
     rows, buffers, used, arrival = core.rows, core.buffers, clock[USED], clock[ARRIVAL]
     for i in range(n):
+        if i % AHEAD == 0:
+            prefetch_last(buffers, core.inputs, core.scratch.candidates, i, min(i + AHEAD, n))
         row, score = core.scratch.candidates[i], core.scores[i]
         before, k = buffers.counts[row], rows.ks[row]
         at = insert_entry(buffers, core.buffer_head, core.inputs, row, score, arrival)

@@ -12,9 +12,11 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import lean_kernel
+from nearcast.arrays.vector import prefetch
 from nearcast.topk.buffered.buffers import drop_expired, insert_entry, shrink
 from nearcast.topk.buffered.exact import exact_score
 from nearcast.topk.buffered.wheel import UNLINKED, link, link_oldest
+from nearcast.topk.dissemination.verify import AHEAD
 from nearcast.topk.score import THETA
 
 
@@ -62,6 +64,38 @@ def with_touched_room(touched: Touched, n_rows: int, n_touched: int, n_entries: 
 
 
 @lean_kernel
+def prefetch_entries(buffers, row):
+    """Prefetch the entries of a short buffer, or the first ones."""
+    start, count = buffers.starts[row], buffers.counts[row]
+    for k in range(0, min(count, 64), 32):
+        prefetch(buffers.rounded, start + k)
+    for k in range(0, min(count, 64), 16):
+        prefetch(buffers.arrivals, start + k)
+
+
+@lean_kernel
+def prefetch_last(buffers, inputs, rows, first, stop):
+    """Prefetch the buffers of rows[first:stop], and the message that is the last of each row's best k."""
+    ring = inputs.ring
+    mask, term_mask = len(ring.ids) - 1, len(ring.terms) - 1
+    for i in range(first, stop):
+        prefetch_entries(buffers, rows[i])
+    for i in range(first, stop):
+        n = min(inputs.rows.ks[rows[i]], buffers.counts[rows[i]])
+        if n > 0:
+            at = buffers.arrivals[buffers.starts[rows[i]] + n - 1] & mask
+            prefetch(ring.starts, at)
+            prefetch(ring.counts, at)
+            prefetch(ring.places, 2 * at)
+    for i in range(first, stop):
+        n = min(inputs.rows.ks[rows[i]], buffers.counts[rows[i]])
+        if n > 0:
+            at = buffers.arrivals[buffers.starts[rows[i]] + n - 1] & mask
+            prefetch(ring.terms, ring.starts[at] & term_mask)
+            prefetch(ring.values, ring.starts[at] & term_mask)
+
+
+@lean_kernel
 def count_holders(wheel, buffers, rows, first, new_first):
     """(rows to look at when messages first .. new_first-1 expire, entries of their best k)."""
     n, entries = 0, 0
@@ -70,6 +104,7 @@ def count_holders(wheel, buffers, rows, first, new_first):
         while row >= 0:
             n += 1
             entries += min(rows.ks[row], buffers.counts[row])
+            prefetch_entries(buffers, row)
             row = wheel.nexts[row]
     return n, entries
 
@@ -155,16 +190,24 @@ def rows_to_refill(buffers, rows, touched, n, out_rows):
 def finish(wheel, buffers, inputs, touched, n, log, used):
     """Write the changes of touched rows behind the first `used`, and link the rows again; return the new end."""
     for i in range(n):
+        if i % AHEAD == 0:
+            prefetch_last(buffers, inputs, touched.rows, i, min(i + AHEAD, n))
         row = touched.rows[i]
         touched.is_touched[row] = 0
         start, stop = buffers.starts[row], buffers.starts[row] + min(inputs.rows.ks[row], buffers.counts[row])
+        near = start
         for k in range(touched.starts[i], touched.starts[i + 1]):
-            if not _has(buffers.arrivals, start, stop, touched.arrivals[k]):
+            at = _position_of(buffers.arrivals, start, stop, near, touched.arrivals[k])
+            near = max(near, at + 1)
+            if at < 0:
                 score = exact_score(inputs, row, touched.arrivals[k])
                 write_change(log, used, row, touched.arrivals[k], -1, score)
                 used += 1
+        near = touched.starts[i]
         for k in range(start, stop):
-            if not _has(touched.arrivals, touched.starts[i], touched.starts[i + 1], buffers.arrivals[k]):
+            at = _position_of(touched.arrivals, touched.starts[i], touched.starts[i + 1], near, buffers.arrivals[k])
+            near = max(near, at + 1)
+            if at < 0:
                 write_change(log, used, row, buffers.arrivals[k], 1, exact_score(inputs, row, buffers.arrivals[k]))
                 used += 1
         link_oldest(wheel, buffers, row)
@@ -172,8 +215,15 @@ def finish(wheel, buffers, inputs, touched, n, log, used):
 
 
 @lean_kernel
-def _has(arrivals, start, stop, arrival):
+def _position_of(arrivals, start, stop, near, arrival):
+    """The position of an arrival number among arrivals[start:stop], looked for at `near` and behind it first; or -1.
+
+    Two lists of one row have their common messages in one order, so that most are found at once.
+    """
+    for k in range(near, min(near + 2, stop)):
+        if arrivals[k] == arrival:
+            return k
     for k in range(start, stop):
         if arrivals[k] == arrival:
-            return True
-    return False
+            return k
+    return -1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel, lean_kernel
-from nearcast.topk.buffered.buffers import COMPLETE, UNIT, Buffers, drop_dominated, refilled
+from nearcast.topk.buffered.buffers import COMPLETE, END, UNIT, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
 from nearcast.topk.refill.kd_order import BLOCK
@@ -15,6 +15,7 @@ from nearcast.topk.refill.policy import Policy
 from nearcast.topk.refill.postings import MessageIndex, Postings, Stretches
 from nearcast.topk.refill.query import (
     FOUND,
+    LACKS,
     SCANNED,
     SCORED,
     begin_search,
@@ -22,6 +23,8 @@ from nearcast.topk.refill.query import (
     end_search,
     fitted,
     least_score,
+    make_heap,
+    move_down,
     new_blocks,
     new_search,
     push,
@@ -52,6 +55,16 @@ class World(NamedTuple):
     metric: Metric
     embedding: Embedding
     first: int  # the first live message
+    stop: int  # after the last one
+
+
+class Plan(NamedTuple):
+    """Which rows are refilled, and how."""
+
+    rows: np.ndarray  # int32[n]
+    depths: np.ndarray  # int64[n]  how many messages to fetch
+    share_of_kth: float  # as in Policy
+    weights: np.ndarray  # float64[n_terms]
 
 
 class Refiller:
@@ -69,33 +82,31 @@ class Refiller:
 
     def refill(self, numbers: np.ndarray, buffers: Buffers, weights: np.ndarray) -> None:
         """Give these rows new buffers and thetas, as the policy says."""
-        ks = self.rows.arrays.ks
-        depths = np.minimum(self.policy.depths(ks[numbers]), len(self.window))
-        before = self._work()
-        for row, depth in zip(numbers.tolist(), depths.tolist(), strict=True):
-            self._fill(row, depth, buffers, weights)
+        live, arrays = len(self.window), self.rows.arrays
+        depths = np.minimum(self.policy.depths(arrays.ks[numbers]), live)
+        deepest = live if self.policy.share_of_kth > 0.0 else int(depths.max(initial=1))
+        self._search = fitted(self._search, len(weights), int(arrays.n_terms[numbers].max(initial=1)), deepest)
+        plan = Plan(numbers, depths, self.policy.share_of_kth, weights)
+        before, done = self._work(), 0
+        while done < len(numbers):
+            needs = (plan, self._world(), self._search, self._blocks, buffers.arrays, buffers.head)
+            done = int(fill_rows(*needs, done))
+            if done < len(numbers):
+                self._make_room(buffers)
         self.n_refills += len(numbers)
         self.policy.learn(FIXED_WORK * len(numbers) + self._work() - before, len(numbers))
+
+    def _make_room(self, buffers: Buffers) -> None:
+        """Make the room that `fill_rows` lacks: blocks, or entries of buffers."""
+        if self._search.counters[LACKS] > 0:
+            self._blocks = new_blocks(int(self._search.counters[LACKS]) * 3 // 2)
+        else:
+            buffers.reserve(len(self._search.scores) + UNIT + len(buffers.arrays.rounded) // 32)
 
     def _work(self) -> int:
         """Work of all searches so far, in entries of a buffer that are moved."""
         counters = self._search.counters
         return int(counters[SCANNED] + WORK_OF_A_SCORE * counters[SCORED])
-
-    def _fill(self, row: int, depth: int, buffers: Buffers, weights: np.ndarray) -> None:
-        share, k = self.policy.share_of_kth, int(self.rows.arrays.ks[row])
-        floor = BOTTOM
-        n = self.best(row, depth, floor, weights)
-        if share > 0.0 and n == k:
-            floor = share * float(self._search.scores[n - 1])
-            depth = len(self.window)
-            n = self.best(row, depth, floor, weights)
-        is_cut = n == depth and depth < len(self.window)
-        theta = float(self._search.scores[n - 1]) if is_cut else floor if floor > 0.0 else COMPLETE
-        self.rows.arrays.numbers[row, THETA] = theta
-        buffers.reserve(n + UNIT)
-        search = self._search
-        put_found(buffers.arrays, buffers.head, self.rows.arrays, row, search.scores, search.arrivals, n)
 
     def best(self, row: int, n: int, floor: float, weights: np.ndarray) -> int:
         """Search for the best n messages of a row that score at least `floor`; return how many were found."""
@@ -103,22 +114,16 @@ class Refiller:
         self._search = search = fitted(self._search, len(weights), int(rows.n_terms[row]), max(n, 1))
         if n == 0:
             return 0
-        begin_search(search, rows, row, weights, self.index.embedding, floor)
-        world = self._world()
         while True:
-            done = run_search(world, search, self._blocks, row, n)
-            if done >= 0:
-                break
-            self._blocks = new_blocks(-done * 3 // 2)
-        end_search(search, rows, row)
-        sort_found(search)
-        return drop_below(search, floor)
+            found = int(find_best(self._world(), search, self._blocks, row, n, floor, weights))
+            if found >= 0:
+                return found
+            self._blocks = new_blocks(int(search.counters[LACKS]) * 3 // 2)
 
     def _world(self) -> World:
-        index, first = self.index, self.window.first
-        return World(
-            self.window.ring, self.rows.arrays, index.stretches, index.postings, self.metric, index.embedding, first
-        )
+        index, window = self.index, self.window
+        own = (self.rows.arrays, index.stretches, index.postings, self.metric, index.embedding)
+        return World(window.ring, *own, window.first, window.stop)
 
     def results(self, row: int, n: int, weights: np.ndarray) -> Results:
         """The best n messages of a row, from the window alone."""
@@ -136,6 +141,50 @@ class Refiller:
 
 
 @kernel
+def fill_rows(plan, world, search, blocks, buffers, head, done):
+    """Give rows new buffers, from row `done` of the plan on; return how many are done.
+
+    It stops where room lacks: `search.counters[LACKS]` says how many blocks, or 0 if the buffers need room.
+    """
+    for i in range(done, len(plan.rows)):
+        search.counters[LACKS] = 0
+        if head[END] + len(search.scores) + UNIT > len(buffers.rounded):
+            return i
+        row, depth, live = plan.rows[i], plan.depths[i], world.stop - world.first
+        k, floor = world.rows.ks[row], BOTTOM
+        n = find_best(world, search, blocks, row, depth, floor, plan.weights)
+        if plan.share_of_kth > 0.0 and n == k:
+            floor, depth = plan.share_of_kth * search.scores[n - 1], live
+            n = find_best(world, search, blocks, row, depth, floor, plan.weights)
+        if n < 0:
+            return i
+        theta = floor if floor > 0.0 else COMPLETE
+        if n == depth and depth < live:
+            theta = search.scores[n - 1]
+        world.rows.numbers[row, THETA] = theta
+        put_found(buffers, head, world.rows, row, search.scores, search.arrivals, n)
+    return len(plan.rows)
+
+
+@kernel
+def find_best(world, search, blocks, row, n, floor, weights):
+    """Leave the best n messages of a row that score at least `floor` in the search, best first; return how many.
+
+    Negative if `blocks` is too short.
+    """
+    if n == 0:
+        return 0
+    begin_search(search, world.rows, row, weights, world.embedding, floor)
+    done = run_search(world, search, blocks, row, n)
+    end_search(search, world.rows, row)
+    if done < 0:
+        search.counters[LACKS] = -done
+        return -1
+    sort_found(search)
+    return drop_below(search, floor)
+
+
+@kernel
 def run_search(world, search, blocks, row, n):
     """Find the best n messages; return 0, or what `collect_blocks` returns if `blocks` is too short."""
     n_ranks = world.rows.n_terms[row]
@@ -147,12 +196,12 @@ def run_search(world, search, blocks, row, n):
         start = world.stretches.starts[term]
         first, stop = start + world.stretches.ordered[term], start + world.stretches.counts[term]
         scan_postings(world, search, row, n, i, first, stop)
-    order = np.argsort(-blocks.bounds[:n_blocks])
-    for k in order:
-        if blocks.bounds[k] < least_score(search, n, world.embedding.slack):
-            break
-        first = blocks.numbers[k] * BLOCK
-        scan_postings(world, search, row, n, blocks.ranks[k], first, first + BLOCK)
+    make_heap(blocks, n_blocks)
+    while n_blocks > 0 and blocks.bounds[0] >= least_score(search, n, world.embedding.slack):
+        first, rank = blocks.numbers[0] * BLOCK, blocks.ranks[0]
+        scan_postings(world, search, row, n, rank, first, first + BLOCK)
+        n_blocks -= 1
+        move_down(blocks, n_blocks, 0, n_blocks)
     return 0
 
 

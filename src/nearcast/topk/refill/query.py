@@ -17,8 +17,10 @@ from nearcast.topk.embedding import bent, embed
 from nearcast.topk.refill.kd_order import BLOCK
 from nearcast.topk.score import ABSENT, ALPHA, NORM, X, Y, combined, is_better
 
-FOUND, SCANNED, SCORED, SEARCHES = range(4)
-"""Positions in `Search.counters`: messages found so far, postings and headers compared, messages scored, searches."""
+FOUND, SCANNED, SCORED, SEARCHES, LACKS = range(5)
+"""Positions in `Search.counters`: messages found so far, postings and headers compared, messages scored, searches, and
+the blocks that the last search needed if there were too few.
+"""
 
 N_NUMBERS = 8
 PX, PY, PZ, WORDS, PLACE, PER_NORM, BEND, FLOOR = range(N_NUMBERS)
@@ -32,13 +34,13 @@ class Search(NamedTuple):
     terms: np.ndarray  # int32[...]   the row's terms by rank
     later: np.ndarray  # float64[...]  the sum of w^2 of the terms after each rank
     numbers: np.ndarray  # float64[8]
-    counters: np.ndarray  # int64[4]
+    counters: np.ndarray  # int64[5]
     scores: np.ndarray  # float64[n]  a heap of the best so far, the worst first
     arrivals: np.ndarray  # int32[n]
 
 
 class Blocks(NamedTuple):
-    """The blocks to visit."""
+    """The blocks to visit: a heap, the largest bound first."""
 
     bounds: np.ndarray  # float64[...]
     numbers: np.ndarray  # int64[...]
@@ -47,7 +49,7 @@ class Blocks(NamedTuple):
 
 def new_search() -> Search:
     whole = (np.empty(0, np.int32), np.empty(0, np.int32))
-    return Search(*whole, np.empty(0), np.zeros(N_NUMBERS), np.zeros(4, np.int64), np.empty(0), np.empty(0, np.int32))
+    return Search(*whole, np.empty(0), np.zeros(N_NUMBERS), np.zeros(5, np.int64), np.empty(0), np.empty(0, np.int32))
 
 
 def fitted(search: Search, n_terms: int, longest_row: int, n: int) -> Search:
@@ -143,6 +145,34 @@ def collect_blocks(search, stretches, postings, n_ranks, out_blocks):
                 n += 1
     search.counters[SCANNED] += total
     return n
+
+
+@lean_kernel
+def make_heap(blocks, n):
+    """Order the first n blocks as a heap."""
+    for k in range((n >> 1) - 1, -1, -1):
+        move_down(blocks, k, k, n)
+
+
+@lean_kernel
+def move_down(blocks, source, k, n):
+    """Put a block at position k of a heap of n, or below where larger bounds are."""
+    bound, number, rank = blocks.bounds[source], blocks.numbers[source], blocks.ranks[source]
+    while True:
+        child = 2 * k + 1
+        if child >= n:
+            break
+        if child + 1 < n and blocks.bounds[child + 1] > blocks.bounds[child]:
+            child += 1
+        if blocks.bounds[child] <= bound:
+            break
+        blocks.bounds[k] = blocks.bounds[child]
+        blocks.numbers[k] = blocks.numbers[child]
+        blocks.ranks[k] = blocks.ranks[child]
+        k = child
+    blocks.bounds[k] = bound
+    blocks.numbers[k] = number
+    blocks.ranks[k] = rank
 
 
 @lean_kernel

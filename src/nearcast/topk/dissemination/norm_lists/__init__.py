@@ -37,11 +37,11 @@ from nearcast.topk.dissemination.norm_lists.scan import (
     STRIDE,
     MessageTerms,
     Scratch,
+    keep_concerned,
     read_message,
     search_lists,
     set_probe,
 )
-from nearcast.topk.dissemination.verify import keep_concerned
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric, clear_values, set_values
@@ -69,8 +69,8 @@ class NormLists(Dissemination):
         self.row_terms = np.empty(0, np.int32)  # scratch: the terms of one row
         self._clear()
         counters = np.zeros(2, np.int64)
-        hits, rows_seen, candidates = np.zeros(STRIDE, np.uint8), np.empty(0, np.int32), np.empty(0, np.int32)
-        self.scratch = Scratch(np.zeros(N_PROBE, np.float32), hits, rows_seen, candidates, counters)
+        by_row = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+        self.scratch = Scratch(np.zeros(N_PROBE, np.float32), np.zeros(STRIDE, np.uint8), *by_row, counters)
         self.message = _message_of(64)
         self.scores = np.empty(0)
 
@@ -107,7 +107,9 @@ class NormLists(Dissemination):
         )
         high = self.rows.high
         self.scratch = self.scratch._replace(
-            seen=grown(self.scratch.seen, high, fill=NONE), candidates=grown(self.scratch.candidates, high)
+            seen=grown(self.scratch.seen, high, fill=NONE),
+            candidates=grown(self.scratch.candidates, high),
+            squares=grown(self.scratch.squares, high),
         )
         self.scores = grown(self.scores, high)
         self.row_terms = grown(self.row_terms, int(self.rows.arrays.n_terms.max(initial=0)))
@@ -196,7 +198,7 @@ class NormLists(Dissemination):
         values = self.values_of(len(weights))
         set_values(ring, arrival, values)
         candidates = self.scratch.candidates
-        n = keep_concerned(self.rows.arrays, self.metric, values, place, candidates, n, self.scores)
+        n = keep_concerned(self.rows.arrays, self.metric, values, place, self.scratch, n, self.scores)
         clear_values(ring, arrival, values)
         return Concerned(candidates[:n], self.scores[:n])
 

@@ -7,16 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import lean_kernel
+from nearcast.topk.dissemination.norm_lists.filing import slack_of
 from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, HALF, NONE, ONE
+from nearcast.topk.dissemination.verify import AHEAD, prefetch_rows
 from nearcast.topk.embedding import embed
+from nearcast.topk.score import ALPHA, NORM, THETA, combined, cosine, shared_value
 
 STRIDE = 64
 """Slots that are tested at a time, so that their tests are vector instructions."""
 
-N_PROBE = 7
-WEIGHT, REST, PX, PY, PZ, BEND, STEP = range(N_PROBE)
+N_PROBE = 8
+WEIGHT, REST, PX, PY, PZ, BEND, STEP, MARGIN = range(N_PROBE)
 """Positions in a probe: the weight of the term and the norm of what later terms can meet, both divided by ONE; the
-point, the bend, and the unit of the coordinates of slots.
+point, the bend, the unit of the coordinates of slots, and the slack of rounding.
 """
 
 SCANNED, SCORED = range(2)
@@ -38,6 +41,7 @@ class Scratch(NamedTuple):
     is_hit: np.ndarray  # uint8[STRIDE]
     seen: np.ndarray  # int32[rows]  the last message for which a row was a candidate
     candidates: np.ndarray  # int32[rows]
+    squares: np.ndarray  # float32[rows]  at most the squared distance of each candidate, in units of max_dist
     counters: np.ndarray  # int64[2]
 
 
@@ -121,8 +125,46 @@ def _scan(slots, first, stop, scratch, arrival, found):
                     if seen[row] != arrival:
                         seen[row] = arrival
                         candidates[found] = row
+                        scratch.squares[found] = _square_of(slots, base + k, scratch.probe)
                         found += 1
     return found
+
+
+@lean_kernel
+def _square_of(slots, slot, probe):
+    """The squared distance between a slot and the message, at most 1, as `_test` has it."""
+    step = probe[STEP]
+    dx = np.float32(slots.xs[slot]) * step - probe[PX]
+    dy = np.float32(slots.ys[slot]) * step - probe[PY]
+    dz = np.float32(slots.zs[slot]) * step - probe[PZ]
+    square = dx * dx + dy * dy + dz * dz
+    return min(square * (np.float32(1.0) + probe[BEND] * square), np.float32(1.0))
+
+
+@lean_kernel
+def keep_concerned(rows, metric, values, place, scratch, n, out_scores):
+    """Keep, of the first n candidates, those whose score is at least their theta; return how many are kept.
+
+    `place` (float64[2]) is that of the message whose values are set. Most candidates fail by their exact words and the
+    distance of their slot, so that no arc on the sphere is computed for them.
+    """
+    kept, candidates, slack = 0, scratch.candidates, scratch.probe[MARGIN]
+    for first in range(0, n, AHEAD):
+        stop = min(first + AHEAD, n)
+        prefetch_rows(rows, candidates, first, stop)
+        for i in range(first, stop):
+            row = candidates[i]
+            total = shared_value(rows, row, values)
+            alpha, theta = rows.numbers[row, ALPHA], rows.numbers[row, THETA]
+            left = alpha + (1.0 - alpha) * cosine(total, rows.numbers[row, NORM]) - theta + slack
+            if total < 0.0 or left < 0.0 or left * left < alpha * alpha * scratch.squares[i]:
+                continue
+            score = combined(rows.numbers, row, metric, total, place[0], place[1])
+            if score >= theta:
+                candidates[kept] = row
+                out_scores[kept] = score
+                kept += 1
+    return kept
 
 
 @lean_kernel
@@ -152,3 +194,4 @@ def set_probe(embedding, x, y, out_probe):
     out_probe[PZ] = pz
     out_probe[BEND] = embedding.bend
     out_probe[STEP] = embedding.reach / HALF
+    out_probe[MARGIN] = 1.0001 * slack_of(embedding)

@@ -1,4 +1,4 @@
-"""The task of a micro-batch: matches its messages against base and delta and writes the pairs to a unique file.
+"""What a task of a micro-batch does: matches its messages against base and delta and writes the pairs to a unique file.
 
 A task reports the names of the files that it finished. The driver commits these files and no others, so attempts that
 failed or were abandoned leave nothing in the table.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.spark.runtime.tasks import as_report
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
@@ -55,23 +54,24 @@ class _Chunk(NamedTuple):
     rejects: pa.Table = SOURCE_REJECTS_SCHEMA.empty_table()
 
 
-Deliver = Callable[[StreamJob, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Deliver = Callable[[StreamJob, Iterable[pa.RecordBatch]], dict[str, Any]]
+"""Matches the messages of a partition; returns the counts, and the names of the files that it wrote and read."""
 
 
-def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task of mapInArrow over rows with a column `path`."""
+def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows with a column `path`."""
     names = [_local(path) for batch in batches for path in batch.column("path").to_pylist()]
-    yield _deliver(job, (chunk for name in names for chunk in _attempted(job, name)), names)
+    return _deliver(job, (chunk for name in names for chunk in _attempted(job, name)), names)
 
 
-def deliver_values(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task of mapInArrow over rows of a broker: `entry` and `value` (see ingest/brokers/values.py)."""
-    yield _deliver(job, (_Chunk("", None, *decode_values(batch)) for batch in batches))
+def deliver_values(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows of a broker: `entry` and `value` (see ingest/brokers/values.py)."""
+    return _deliver(job, (_Chunk("", None, *decode_values(batch)) for batch in batches))
 
 
-def deliver_rows(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task of mapInArrow over rows of a messages table."""
-    yield _deliver(job, (_Chunk("", None, pa.Table.from_batches([batch])) for batch in batches))
+def deliver_rows(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows of a messages table."""
+    return _deliver(job, (_Chunk("", None, pa.Table.from_batches([batch])) for batch in batches))
 
 
 def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Table:
@@ -106,7 +106,7 @@ def served_kinds(method: str) -> tuple[str, ...]:
     return tuple(kind for kind in SERVED_KINDS if kind in kinds_of(method))
 
 
-def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = ()) -> pa.RecordBatch:
+def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = ()) -> dict[str, Any]:
     dialect = dialect_of(job.base)
     pairs = UniqueParquetFile(job.folder, "part", RANKED_SCHEMA)
     rejects = UniqueParquetFile(job.folder, "_rejects", SOURCE_REJECTS_SCHEMA)
@@ -118,7 +118,7 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = (
         pairs.write(pairs_of(job.base, job.delta, messages))
     files = {"file": pairs.finish(is_durable=True), "rejects": rejects.finish(is_durable=True)}
     counts = {"rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows}
-    return as_report({**files, **counts, "inputs": list(inputs)})
+    return {**files, **counts, "inputs": list(inputs)}
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:

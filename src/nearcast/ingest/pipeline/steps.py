@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast import __version__
-from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
 from nearcast.ingest.sources import visible_files
+from nearcast.storage.location import Location, is_url, locate
 
 FORMAT = ["nearcast-step", 1]
 _MAGIC = "*?["
@@ -49,28 +49,32 @@ def run_step(step: Step, work: Callable[[], dict[str, Any]], force: bool = False
         earlier = _read(record)
         if earlier is not None and earlier["from"] == made_from and earlier["output"] == _listing(step.outputs):
             return Done(earlier["result"], True)
-    record.unlink(missing_ok=True)  # a step that fails must not look done
+    record.remove()  # a step that fails must not look done
     result = _as_json(work())  # the same values as when it is read back
     content = {"format": FORMAT, "from": made_from, "output": _listing(step.outputs), "result": result}
-    write_whole(record, json.dumps(content, indent=1).encode())
+    record.write(json.dumps(content, indent=1).encode())
     return Done(result, False)
 
 
-def record_of(output: str | os.PathLike[str]) -> Path:
+def record_of(output: str | os.PathLike[str]) -> Location:
     """The record of an output. It is hidden, so that neither Spark nor Arrow takes it for data."""
-    path = Path(output)
-    return path.parent / f".{path.name}.step.json"
+    place = locate(output)
+    return place.sibling(f".{place.name}.step.json")
 
 
 def require_inputs(inputs: Iterable[str]) -> None:
     """Refuse missing inputs before Spark starts, which takes seconds."""
     for each in inputs:
-        if not files_of(each) and not Path(each).is_dir():
-            raise InvalidInput(f"{each}: no such file" + (" matches" if _is_glob(each) else " or folder"))
+        place = locate(each)
+        if _entries(each) or (place.is_local and Path(place.path).is_dir()):
+            continue
+        named, is_glob = (each, _is_glob(each)) if place.is_local else (place.shown, False)
+        raise InvalidInput(f"{named}: no such file" + (" matches" if is_glob else " or folder"))
 
 
 def files_of(path: str) -> list[str]:
-    """The files of a path, a folder or a pattern, sorted, without hidden files."""
+    """The local files of a path, a folder or a pattern, sorted, without hidden files."""
+    path = locate(path).path if is_url(path) else path
     found = sorted(glob.glob(path, recursive=True)) if _is_glob(path) and not os.path.exists(path) else [path]
     files: list[str] = []
     for each in found:
@@ -97,17 +101,20 @@ def _as_json(values: dict[str, Any]) -> dict[str, Any]:
 
 def _listing(paths: Iterable[str]) -> list[list[Any]]:
     """[path, bytes, time of change] of each file: enough to see that a file was written since."""
-    listed: list[list[Any]] = []
-    for path in paths:
-        for file in files_of(path):
-            about = os.stat(file)
-            listed.append([os.path.abspath(file), about.st_size, about.st_mtime_ns])
-    return listed
+    return [entry for path in paths for entry in _entries(path)]
 
 
-def _read(record: Path) -> dict[str, Any] | None:
+def _entries(path: str) -> list[list[Any]]:
+    place = locate(path)
+    if place.is_local:
+        return [[os.path.abspath(file), (about := os.stat(file)).st_size, about.st_mtime_ns] for file in files_of(path)]
+    own = place.entry()
+    return [[entry.location.url, entry.size, entry.time_ns] for entry in ([own] if own else place.files())]
+
+
+def _read(record: Location) -> dict[str, Any] | None:
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = json.loads(record.read())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     return content if isinstance(content, dict) and content.get("format") == FORMAT else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nearcast.errors import InvalidInput
-from nearcast.spark.pipeline.stages import Pipeline, Raw
+from nearcast.sharding.layout import Layout
+from nearcast.storage.location import is_url
 
 _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),
@@ -18,6 +20,31 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "match": ("layout",),
     "stream": ("files", "changes"),
 }
+
+
+class Raw(NamedTuple):
+    """Raw files, and which of their columns become which column of a table."""
+
+    sources: tuple[str, ...]
+    mapping: Mapping[str, str] = {}
+
+
+class Pipeline(NamedTuple):
+    """What to run."""
+
+    out: Path
+    messages: Raw
+    subscriptions: Raw
+    shards: int | None = None
+    method: str = "auto"
+    space: tuple[float, ...] | None = None
+    weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
+    layout: Layout = "auto"
+    stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
+    changes: str | None = None  # a change log that takes effect after half of these files
+
+    def path(self, *names: str) -> str:
+        return os.fspath(self.out.joinpath(*names))
 
 
 def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Pipeline:
@@ -38,11 +65,16 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
         shards=reader.positive("build", "shards", None),
         method=reader.value("build", "method", str, "auto"),
         space=reader.space(),
-        weights=str(file.parent / weights) if weights else None,
+        weights=_beside(file, weights) if weights else None,
         layout=reader.one_of("match", "layout", ("auto", "replicated", "sharded")),
         stream_files=reader.positive("stream", "files", 0),
-        changes=str(file.parent / changes) if changes else None,
+        changes=_beside(file, changes) if changes else None,
     )
+
+
+def _beside(file: Path, path: str) -> str:
+    """A path relative to the folder of the file, or a URL."""
+    return path if is_url(path) else str(file.parent / path)
 
 
 class _Reader:
@@ -85,7 +117,7 @@ class _Reader:
         if not sources or not all(isinstance(each, str) for each in sources):
             raise InvalidInput(f'{self._file}: {kind}.sources is a list of files, as in ["raw/*.csv.gz"]')
         mapping = self.value(kind, "map", dict, None) or {}
-        return Raw(tuple(str(self._file.parent / each) for each in sources), mapping)
+        return Raw(tuple(_beside(self._file, each) for each in sources), mapping)
 
     def space(self) -> tuple[float, ...] | None:
         bounds = self.value("build", "space", list, None)
