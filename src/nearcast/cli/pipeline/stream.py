@@ -38,13 +38,13 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
         ),
     ] = None,
     every: Annotated[float, Option(min=0, help="Minimum seconds between micro-batches.")] = 0.0,
-    fail_on_data_loss: Annotated[
+    skip_lost_data: Annotated[
         bool,
         Option(
-            "--fail-on-data-loss/--skip-lost-data",
-            help="Stop where a broker has deleted messages before they were read, or reject them by a line and go on.",
+            "--skip-lost-data",
+            help="Go on, with a reject, where a broker deleted messages before they were read. [default: stop]",
         ),
-    ] = True,
+    ] = False,
     most_attempts: Annotated[
         int, Option(min=1, help="Set a file aside when reading it has killed so many workers.")
     ] = 3,
@@ -68,7 +68,7 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     require_inputs([index, *files, *([str(changes)] if changes else [])])
     check_stream(index, messages if files else None, [str(out), str(checkpoint)])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
-    options |= {"fail_on_data_loss": fail_on_data_loss, "most_attempts": most_attempts}
+    options |= {"fail_on_data_loss": not skip_lost_data, "most_attempts": most_attempts}
     options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
     paths = [index, messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:
