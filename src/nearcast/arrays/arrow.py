@@ -73,6 +73,9 @@ def list_parts(array: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]
         return array.slice(0, 0), np.zeros(len(array) + 1, np.int64)
     if not _is_list(kind):
         raise InvalidInput(f"lists are needed, not {kind}")
+    if pa.types.is_list(kind) and not array.null_count:
+        starts = array.offsets.to_numpy().astype(np.int64)
+        return array.flatten(), starts - starts[0]
     counts = filled(pc.list_value_length(array), 0)
     return array.flatten(), starts_of(counts.to_numpy(zero_copy_only=False))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import threading
@@ -84,7 +85,7 @@ class Engine:
         self._results: LiveResults | None = None  # of kind `top` and of followers, from the first of them on
         self._weights = weights
         self._clock = clock
-        self._newest = NO_TIME
+        self._newest = [NO_TIME]  # a heap of one time
         self._lifetime = lifetime
         self._deadline(lifetime)
         self._next_subscription = 1
@@ -251,10 +252,10 @@ class Engine:
             results = self._live_results()
             if now is not None:
                 time = self._deadline(now, "now")
-                if time < self._newest:
-                    shown = " is before ".join(f"{np.datetime64(each, 'us')}Z" for each in (time, self._newest))
+                if time < self._newest[0]:
+                    shown = " is before ".join(f"{np.datetime64(each, 'us')}Z" for each in (time, self._newest[0]))
                     raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="now")
-                self._newest = time
+                self._pass_to(time)
             present, changes = self._begin_step()
             return in_order([*changes, *results.advance(present)])
 
@@ -432,11 +433,16 @@ class Engine:
 
     def _now(self) -> int:
         """The present in microseconds since 1970: the clock, or the newest time so far if the clock has gone back."""
-        now = int(self._clock() * 1_000_000)
-        if now < self._newest:
-            return self._newest
-        self._newest = now
-        return now
+        return self._pass_to(int(self._clock() * 1_000_000))
+
+    def _pass_to(self, time: int) -> int:
+        """Let time pass to this one, if it is later than the newest so far; return the newest.
+
+        One call that Python does not divide compares and writes: publishers take no lock here, and none of them may
+        write an older time over a newer one.
+        """
+        heapq.heappushpop(self._newest, time)  # keeps the larger of the two
+        return self._newest[0]
 
     def _expire_some(self, most: int) -> bool:
         """Forget up to `most` subscriptions that have expired; return whether there are more."""

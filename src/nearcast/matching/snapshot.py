@@ -103,7 +103,9 @@ class Snapshot(NamedTuple):
 
 def _cut(messages: MessageBatch, threads: int) -> list[MessageBatch]:
     """At most `threads` parts of about equally many terms: long messages cost more than short ones."""
-    parts = max(1, min(threads, messages.size))
+    parts = min(threads, messages.size)
+    if parts < 2:
+        return [messages]
     total = messages.term_starts[-1] + messages.size
     weights = messages.term_starts + np.arange(messages.size + 1)
     edges = np.searchsorted(weights, np.linspace(0, total, parts + 1)[1:-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -19,17 +21,12 @@ def boxes_of(table: pa.Table, space: Space, faults: Faults, has_region: np.ndarr
     has_box = set(BOX_COLUMNS) <= set(table.column_names)
     if point is None and not has_box and has_region is None:
         raise InvalidInput("no place: give columns x and y (or lon and lat), or xmin, ymin, xmax and ymax")
-    boxes = np.full((table.num_rows, 4), np.nan)
+    boxes = _columns(table, BOX_COLUMNS, faults) if has_box else np.full((table.num_rows, 4), np.nan)
     is_point = np.zeros(table.num_rows, bool)
-    if has_box:
-        for k, name in enumerate(BOX_COLUMNS):
-            boxes[:, k] = _floats(table, name, faults)
     if point is not None:
-        is_point = np.asarray(np.isnan(boxes).all(axis=1)) if has_box else np.ones(table.num_rows, bool)
-        for k, name in enumerate(point):
-            values = _floats(table, name, faults)
-            boxes[:, k] = np.where(is_point, values, boxes[:, k])
-            boxes[:, k + 2] = np.where(is_point, values, boxes[:, k + 2])
+        is_point = np.asarray(np.isnan(boxes).all(axis=1)) if has_box else ~is_point
+        points = _columns(table, point * 2, faults)
+        boxes = np.where(is_point[:, None], points, boxes) if has_box else points
     codes = coordinate_faults(boxes, space)
     if has_region is not None:
         codes[has_region] = FINE
@@ -40,6 +37,10 @@ def boxes_of(table: pa.Table, space: Space, faults: Faults, has_region: np.ndarr
     return boxes
 
 
-def _floats(table: pa.Table, name: str, faults: Faults) -> np.ndarray:
-    values = floats_of(table, name, faults)
-    return np.full(table.num_rows, np.nan) if values is None else values
+def _columns(table: pa.Table, names: Sequence[str], faults: Faults) -> np.ndarray:
+    """float64[n,4]: four columns, of which some may be the same; NaN for nulls."""
+    boxes, read = np.empty((table.num_rows, 4)), {name: floats_of(table, name, faults) for name in names}
+    for k, name in enumerate(names):
+        values = read[name]
+        boxes[:, k] = np.nan if values is None else values
+    return boxes

@@ -73,6 +73,13 @@ def test_every_fault_is_found_in_either_space() -> None:
     assert coordinate_faults(np.empty((0, 4)), LONLAT).tolist() == []
 
 
+@pytest.mark.parametrize(("box", "in_lonlat", "in_plane"), CASES)
+def test_a_box_is_valid_where_it_has_no_fault(box: tuple[float, ...], in_lonlat: int, in_plane: int) -> None:
+    xmin, ymin, xmax, ymax = box
+    assert LONLAT.has_box(xmin, ymin, xmax, ymax) == (in_lonlat == FINE)
+    assert PLANE.has_box(xmin, ymin, xmax, ymax) == (in_plane == FINE)
+
+
 @pytest.mark.parametrize(
     ("box", "column", "words"),
     [

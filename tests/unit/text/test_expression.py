@@ -201,3 +201,29 @@ def test_and_between_plain_words_makes_no_difference_where_it_is_in_place() -> N
     for wrong in ("AND one", "one AND", "one AND AND two", "one AND OR two"):
         with pytest.raises(ExpressionError):
             parse(wrong, analyser)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["fire AND road", "fire road", " fire\tAND\nroad ", "fire road AND snow", "fire", "a b AND c d", "fire AND  road"],
+)
+def test_words_that_were_parsed_before_give_the_same_expression(text: str) -> None:
+    fresh, known = Analyser(fold_accents=False), Analyser()
+    words = [word for word in text.split() if word != "AND"]
+    for word in words:
+        parse(word, known)
+    assert parse(text, known) == parse(text, fresh)
+    assert clauses(parse(text, known)) == [Clause(tuple(sorted(words)), ())]
+
+
+@pytest.mark.parametrize(
+    "text", ["AND fire", "fire AND", "fire AND AND road", "fire OR", "NOT", "AND", "fire AND OR road", "fire AND (road"]
+)
+def test_mistakes_between_words_that_were_parsed_before_are_found(text: str) -> None:
+    parse("fire road", Analyser())
+    with pytest.raises(ExpressionError):
+        parse(text, Analyser())
+
+
+def test_blanks_alone_are_no_words() -> None:
+    assert isinstance(parse(" \n ", Analyser()), Everything)

@@ -21,6 +21,11 @@ from nearcast.topk.topk import TopK
 Step = Callable[[str], None]
 WARM_UP = 20
 """Messages before the clock starts: they load kernels and touch memory."""
+BATCH = 100
+"""Messages of a call when the cost of calls is not wanted."""
+
+Log = dict[tuple[int, int], Changes]
+"""The changes of each call, by its first and last message."""
 
 
 class Disagreement(NearcastError):
@@ -39,7 +44,7 @@ class TopBenchmark:
         variants = [variant_of(method) for method in methods]
         arrivals: dict[str, Any] = {}
         streams: dict[str, Any] = {}
-        logs: dict[str, list[Changes]] = {}
+        logs: dict[str, Log] = {}
         for place, variant in enumerate(variants):
             top = self._filled(variant)
             coming = top.read_messages(self.workload.messages.slice(self.sizes.window))
@@ -86,23 +91,24 @@ class TopBenchmark:
         bytes_a_row = index.nbytes / len(top.rows)
         return {"messages": n, **_times(taken), "concerned": concerned / n, "bytes": bytes_a_row, "work": work}
 
-    def _stream(self, top: TopK, variant: Variant, coming: IncomingMessages) -> tuple[dict[str, Any], list[Changes]]:
-        """Publish messages one by one until the time is over."""
+    def _stream(self, top: TopK, variant: Variant, coming: IncomingMessages) -> tuple[dict[str, Any], Log]:
+        """Publish messages one by one until half of the time or of the messages is over, then in batches."""
         self.step(f"{variant.label}: stream")
-        log = [top.publish_read(coming.part(at, at + 1)) for at in range(WARM_UP)]
-        before, taken = top.stats, list[float]()
-        for at in range(WARM_UP, coming.size):
-            start = time.process_time()
-            log.append(top.publish_read(coming.part(at, at + 1)))
-            taken.append(time.process_time() - start)
-            if sum(taken) > self.seconds:
-                break
+        log: Log = {}
+        self._publish(top, coming, (0, WARM_UP, 1), log)
+        before = top.stats
+        taken = self._publish(top, coming, (WARM_UP, coming.size // 2, 1), log)
+        reached = WARM_UP + len(taken)
+        stop = min(coming.size, -(-reached // BATCH) * BATCH)
+        self._publish(top, coming, (reached, stop, 1), log, in_time=False)
+        batches = self._publish(top, coming, (stop, coming.size // BATCH * BATCH, BATCH), log)
         stats = {name: count - before[name] for name, count in top.stats.items()}
-        method, n = top.method, len(taken)
+        method, n = top.method, stats["messages"]
         assert isinstance(method, BufferedTop)
         figures = {
             "messages": n,
             **_times(taken),
+            "batch_us": 1e6 * sum(batches) / max(1, len(batches) * BATCH),
             "refills_per_1000_expiries": 1000 * stats["refills"] / max(1, stats["expired"]),
             "inserts": stats["inserts"] / n,
             "touched": stats["touched"] / n,
@@ -111,6 +117,20 @@ class TopBenchmark:
             "bytes_a_message": (method.messages.nbytes + top.window.nbytes) / max(1, len(top.window)),
         }
         return figures, log
+
+    def _publish(
+        self, top: TopK, coming: IncomingMessages, part: tuple[int, int, int], log: Log, in_time: bool = True
+    ) -> list[float]:
+        """Publish some messages, in calls of so many, while there is time; return the seconds of each call."""
+        taken = list[float]()
+        for at in range(*part):
+            messages = coming.part(at, at + part[2])
+            start = time.process_time()
+            log[at, at + part[2]] = top.publish_read(messages)
+            taken.append(time.process_time() - start)
+            if in_time and sum(taken) > self.seconds / 2:
+                break
+        return taken
 
 
 def _times(taken: list[float]) -> dict[str, float]:
@@ -128,10 +148,12 @@ def _bytes_a_subscription(top: TopK, method: BufferedTop) -> dict[str, float]:
     return {name: size / len(top.rows) for name, size in (parts | {"expiries": method.wheel.nbytes}).items()}
 
 
-def _compare(logs: dict[str, list[Changes]]) -> None:
-    """Raise unless all methods gave the same changes for the messages that they have in common."""
+def _compare(logs: dict[str, Log]) -> None:
+    """Raise unless all methods gave the same changes in the calls that they have in common."""
     first, *others = logs
     for other in others:
-        for at, (ours, theirs) in enumerate(zip(logs[first], logs[other], strict=False)):
-            if not all(np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True)):
-                raise Disagreement(f"'{first}' and '{other}' give different changes for message {at} after the window")
+        for at in sorted(logs[first].keys() & logs[other].keys()):
+            pairs = zip(logs[first][at], logs[other][at], strict=True)
+            if not all(np.array_equal(one, two) for one, two in pairs):
+                place = f"message {at[0]} after the window"
+                raise Disagreement(f"'{first}' and '{other}' give different changes for {place}")

@@ -261,3 +261,40 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
 
     sizes = TopSizes(subscriptions, window, messages, k, seed)
     top_action.run(sizes, source, read_names(methods), budget, out, as_json)
+
+
+def moving(  # noqa: PLR0913  the options of a command are its parameters
+    methods: Annotated[
+        str, Option(metavar="NAME,...", help="Methods for moving subscriptions, with or without options.")
+    ] = "term-cells,ap+-tree,ss-index,iq+-tree",
+    workload: Annotated[
+        str, Option("--workload", "-w", metavar="NAME", help="Preset or .toml file: words, places, sizes of boxes.")
+    ] = "A",
+    subscriptions: Annotated[
+        int, Option("--subscriptions", "-n", metavar="N", min=1, help="Number of subscriptions.")
+    ] = 100_000,
+    messages: Annotated[int, Option("--messages", "-m", metavar="N", min=10, help="Live messages.")] = 100_000,
+    steps: Annotated[int, Option(min=1, help="Steps to measure, after two to warm up.")] = 10,
+    budget: Annotated[float, Option(help="CPU seconds for each method; slow methods take fewer steps.")] = 60.0,
+    seed: Annotated[int, Option(help="Seed of the random draws.")] = 1,
+    out: Annotated[
+        Path | None, Option("--out", "-o", metavar="FILE", help="Also write the figures to this file, as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure methods for moving subscriptions.
+
+    In each step a tenth of the messages expires, a tenth arrives, and a fifth of the subscriptions moves: 98 % shift by
+    0.1 to 1 of their side, 2 % jump. Times are microseconds of CPU for one expiry, arrival, shift or jump; re-filed is
+    the share of moves that left their cell or leaf. If two methods give different changes, the run ends.
+
+    \b
+    Example:
+      nearcast bench moving -n 1000000 -m 1000000 --methods term-cells --steps 100
+      nearcast bench moving -w B --methods "term-cells,ap+-tree f=200" --out moving.json
+    """
+    from nearcast.bench.workloads.workload import find_workload
+    from nearcast.cli.bench import moving_action
+
+    chosen = moving_action.workload_of(find_workload(workload), subscriptions, messages, seed)
+    moving_action.run(chosen, read_names(methods), steps, budget, out, as_json)

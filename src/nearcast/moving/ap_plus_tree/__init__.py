@@ -1,18 +1,20 @@
-"""AP+-tree: one tree for moving rows and live messages; each node divides by words or by place, by a cost model.
+"""AP+-tree: one tree for subscriptions and messages; each node divides by words or by place, by a cost model.
 
 Paper      ap-tree
-Idea       Messages are listed in the leaves that they enter. A move compares the old and the new route of a row through
-           the tree, and reads the messages of a node only where the row's part of the node's region has changed.
+Idea       Messages are listed in the leaves that they enter. A move compares the old and the new leaves of a row, and
+           reads the messages of a leaf only where the row's part of the leaf's region has changed.
 Layout     nodes of 32 bytes and a region of 32; entries of rows and of messages are 16 bytes: both corners as codes of
-           16 bits, a signature of the terms, a number.
-Cost       a move O(nodes of both routes, and the messages of those that change); an arrival O(cuts and cells hit, and
-           the rows of their leaves); at most `copies` copies of a message.
-Deviates   A row's list of leaves is found by its route, not stored. A message stays at a node where a cell that it
-           enters is absent, or where its copies would be too many. Messages of a divided leaf stay there until they
-           expire. Drift rebuilds the whole tree. T_delta is estimated in closed form. messages_by="words" and "place"
-           are the variants AP+k-tree and AP+s-tree.
+           16 bits, a signature of the terms, a number; for each row its leaves, and 16 bytes of bounds.
+Cost       a move within its leaves O(their rows and messages), others O(nodes of the new route) more; an arrival
+           O(cuts and cells hit, and the rows of their leaves); at most `copies` copies of a message.
+Deviates   Words are taken rarest first, so that the messages of a leaf are few; a node has up to 16,000 parts, if that
+           is cheaper. Bounds say whether a move stays in its leaves, without a route. The cost model counts what moves
+           read, and a price of visiting a leaf. The moves of a step are taken in order of their leaves. A node is
+           rebuilt where the divergence of its cells' weights exceeds that of chance. T_delta is estimated in closed
+           form. messages_by="words" and "place" are the variants AP+k-tree and AP+s-tree.
 
-tree.py has the arrays, costs.py the cost model, build.py the divisions, route.py the routes, change.py the kernels.
+tree.py has the arrays, costs.py the cost model, build.py the divisions, upkeep.py division, collapse and packing,
+route.py and leaves.py the routes, change.py and visit.py the kernels.
 """
 
 from __future__ import annotations
@@ -25,17 +27,15 @@ import numpy as np
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
-from nearcast.moving.ap_plus_tree.build import Builder, Node, Sample
-from nearcast.moving.ap_plus_tree.change import (
-    find_messages,
-    insert_rows,
-    move_rows,
-    remove_rows,
-    visit_messages,
-)
+from nearcast.moving.ap_plus_tree.build import Builder, Node
+from nearcast.moving.ap_plus_tree.change import find_messages, insert_rows, move_rows, remove_rows
 from nearcast.moving.ap_plus_tree.costs import Fit, Motion
+from nearcast.moving.ap_plus_tree.sample import SAMPLE, sample_of
 from nearcast.moving.ap_plus_tree.tree import (
     DUMMY,
+    FIRST_LEAF,
+    GONE,
+    INNER,
     KIND,
     LACKING,
     LEAF,
@@ -45,17 +45,17 @@ from nearcast.moving.ap_plus_tree.tree import (
     empty_tree,
     tree_bytes,
     with_nodes,
+    with_rows,
 )
+from nearcast.moving.ap_plus_tree.upkeep import Content, packed_tree, take_apart, to_renew, weights_of
+from nearcast.moving.ap_plus_tree.visit import chain_to, positions_below, push_messages, visit_messages
 from nearcast.moving.cell_copies import MessagesByCell
 from nearcast.moving.entry_lists.copies import BEGINS
-from nearcast.moving.entry_lists.lists import COUNT, ROOM, START, drop_dead_of_heads, release, with_lacking_room
+from nearcast.moving.entry_lists.lists import COUNT, IN_PLACE, REFILED, drop_dead_of_heads, with_lacking_room
 from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import MovingMethod, difference
 from nearcast.moving.pairs import Pairs, SignedPairs
-
-_SAMPLE = 20_000
-_THETA_KL = 0.001
 
 
 class ApPlusTree(MovingMethod):
@@ -74,7 +74,7 @@ class ApPlusTree(MovingMethod):
         store: RowStore,
         messages: LiveMessages,
         space: Space,
-        f: int = 200,
+        f: int = 16_000,
         theta_p: int = 40,
         copies: int = 200,
         dead_share: float = 0.25,
@@ -90,88 +90,63 @@ class ApPlusTree(MovingMethod):
         self._copies = copies
         self._dead_share = dead_share
         self.motion = Motion()
-        self._rebuilds = self._divisions = self._changed = 0
+        self._changed = 0
+        self._work = {"rebuilds": 0, "divided leaves": 0, "collapsed nodes": 0, "packings": 0}
         self._weights = np.zeros(0, np.int64)
 
     # -- building
 
     def build(self, rows: np.ndarray, slots: np.ndarray) -> None:
         boxes = self.store.arrays.boxes[rows]
-        codes = place_codes(boxes[:: max(1, len(rows) // _SAMPLE)], self.space.bounds)
+        codes = place_codes(boxes[:: max(1, len(rows) // SAMPLE)], self.space.bounds)
         region = np.array([-np.inf, -np.inf, np.inf, np.inf] if self.space.planar else self.space.bounds)
         self._tree = empty_tree(codes, region, self._first_ranks())
-        sample = self._sample(rows, slots)
-        builder = Builder(self._tree, sample, self.motion, self._fit)
-        builder.divide(Node(ROOT, np.arange(len(rows)), np.arange(len(sample.points))))
-        self._tree = builder.tree
-        self._changed = 0
-        self._insert(rows)
-        self._weights = self._tree.rows.heads[: self._tree.used[USED_NODES], COUNT].copy()
-        if self._apart is None:
-            self._visit(slots, self._copies)
-        else:
+        self._weights, self._changed = np.zeros(0, np.int64), 0
+        self._fill(ROOT, Content(rows, slots))
+        if self._apart is not None:
             self._apart.build(rows, slots)
 
     def _first_ranks(self) -> np.ndarray:
-        """int32[terms]: the most frequent term has rank 0."""
+        """int32[terms]: the rarest term among the rows has rank 0, terms in no row come last."""
         frequencies = self.store.frequencies
         ranks = np.empty(len(frequencies), np.int32)
-        ranks[np.argsort(-frequencies, kind="stable")] = np.arange(len(frequencies))
+        ordered = np.where(frequencies > 0, frequencies, np.iinfo(frequencies.dtype).max)
+        ranks[np.argsort(ordered, kind="stable")] = np.arange(len(frequencies))
         return ranks
 
-    def _sample(self, rows: np.ndarray, slots: np.ndarray) -> Sample:
-        store, own = self.store.arrays, self.messages.arrays
-        counts = store.n_terms[rows].astype(np.int64)
-        ranks = np.full((len(rows), int(counts.max()) if len(rows) else 0), np.iinfo(np.int32).max, np.int32)
-        for k in range(ranks.shape[1]):
-            has = counts > k
-            ranks[has, k] = self._tree.ranks[store.terms[store.offsets[rows[has]] + k]]
-        ranks.sort(axis=1)
-        ranks[ranks == np.iinfo(np.int32).max] = -1
-        drawn = slots[:: max(1, len(slots) // _SAMPLE)]
-        middles = own.boxes[drawn, :2] / 2 + own.boxes[drawn, 2:] / 2
-        return Sample(ranks, counts, store.boxes[rows], self._chances(drawn), middles)
-
-    def _chances(self, slots: np.ndarray) -> np.ndarray:
-        """By rank: the share of messages with the term, or of rows where there are few messages."""
-        chances = np.zeros(len(self._tree.ranks))
-        if len(slots) >= 100:
-            batch, _ = self.messages.batch(slots)
-            terms = batch.terms[batch.terms < len(chances)]
-            np.add.at(chances, self._tree.ranks[terms], 1.0 / len(slots))
-        else:
-            frequencies = self.store.frequencies
-            chances[self._tree.ranks[: len(frequencies)]] = frequencies / max(1, self.store.live)
-        return np.minimum(1.0, chances)
+    def _fill(self, node: int, content: Content) -> None:
+        """Divide an empty leaf for its rows and messages, and let them go down from it."""
+        self._rank(max(self.store.n_terms, self.messages.n_terms))
+        tree, first_new = self._tree, int(self._tree.used[USED_NODES])
+        sample = sample_of(self.store, self.messages, tree.ranks, content.rows, content.slots)
+        positions = positions_below(sample.message_ranks, sample.starts, chain_to(tree, node))
+        builder = Builder(tree, sample, self.motion, self._fit)
+        builder.divide(Node(node, np.arange(len(content.rows)), np.arange(len(positions)), positions))
+        self._tree = builder.tree
+        self._insert(content.rows, node, first_new)
+        if self._copies:
+            most, own, slots = self._copies, self.messages.arrays, content.slots
+            self._run(lambda done: (None, 0, push_messages(self._tree, own, slots, node, most, done)), len(slots))
+        self._remember_weights(node, first_new)
 
     # -- the contract
 
     def insert(self, rows: np.ndarray) -> None:
         if self._apart is not None:
             self._apart.insert(rows)
-        self._insert(rows)
+        self._insert(rows, ROOT, ROOT)
         self._changed += len(rows)
         self._maintain()
 
     def remove(self, rows: np.ndarray) -> None:
-        self._run(lambda done: (None, 0, remove_rows(self._tree, self.store.arrays, rows, done)), len(rows))
+        remove_rows(self._tree, rows)
         self._changed += len(rows)
 
     def find(self, rows: np.ndarray) -> Pairs:
         if self._apart is not None:
             return self._apart.find(rows)
-        arrays, own = self.store.arrays, self.messages.arrays
-        self._rank(self.store.n_terms)
-        # Rows that are done are left out of the next call: find_messages always starts with the first.
-        parts, done = [], 0
-        while True:
-            out, n, more = find_messages(self._tree, arrays, own, rows[done:])
-            parts.append(out[:n])
-            done += more
-            if done == len(rows):
-                break
-            self._make_room()
-        packed = np.unique(np.concatenate(parts))  # a range message may be in several leaves of a row
+        out, n = find_messages(self._tree, self.store.arrays, self.messages.arrays, rows)
+        packed = np.unique(out[:n])  # a range message may be in several leaves of a row
         return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))
 
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
@@ -182,8 +157,10 @@ class ApPlusTree(MovingMethod):
         return self._move(rows, boxes)
 
     def _move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
-        arrays, own, boxes = self.store.arrays, self.messages.arrays, np.ascontiguousarray(boxes)
-        self.motion.learn_moves(arrays.boxes[rows], boxes, self.store.live)
+        arrays, own = self.store.arrays, self.messages.arrays
+        self.motion.learn_moves(arrays.boxes[rows], boxes, self.store.live, len(self.messages))
+        order = np.argsort(self._tree.leaves.heads[rows, FIRST_LEAF], kind="stable")  # a leaf stays in the cache
+        rows, boxes = rows[order], np.ascontiguousarray(boxes[order])
         packed = np.unique(self._run(lambda done: move_rows(self._tree, arrays, own, rows, boxes, done), len(rows)))
         self._changed += len(rows)
         self._maintain()
@@ -204,14 +181,23 @@ class ApPlusTree(MovingMethod):
             return False
         if self._apart is not None:
             return self._apart.sweep()
-        drop_dead_of_heads(self._tree.messages, int(self._tree.used[USED_NODES]), self.messages.arrays.is_live)
+        tree = self._tree
+        n = int(tree.used[USED_NODES])
+        drop_dead_of_heads(tree.messages, n, self.messages.arrays.is_live)
+        tree.used[INNER] = tree.messages.heads[:n, COUNT][tree.nodes[:n, KIND] != LEAF].sum(dtype=np.int64)
         return True
 
     # -- parts
 
-    def _insert(self, rows: np.ndarray) -> None:
+    def _insert(self, rows: np.ndarray, node: int, first_new: int) -> None:
+        """Let rows into their leaves; those outside a node, and below `first_new`, have them already."""
         self._rank(self.store.n_terms)
-        self._run(lambda done: (None, 0, insert_rows(self._tree, self.store.arrays, rows, ROOT, done)), len(rows))
+        self._tree = with_rows(self._tree, len(self.store.arrays.flags))
+        arrays = self.store.arrays
+        self._run(
+            lambda done: (None, 0, insert_rows(self._tree, arrays, rows, (node, first_new), done)),
+            len(rows),
+        )
 
     def _visit(self, slots: np.ndarray, most_copies: int) -> Pairs:
         self._rank(self.messages.n_terms)
@@ -222,7 +208,7 @@ class ApPlusTree(MovingMethod):
         return Pairs((packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32))
 
     def _rank(self, n_terms: int) -> None:
-        """Give terms that came after the build the next ranks: they are rare."""
+        """Give terms that came after the build the next ranks."""
         known = len(self._tree.ranks)
         if n_terms > known:
             ranks = np.concatenate([self._tree.ranks, np.arange(known, n_terms + n_terms // 4, dtype=np.int32)])
@@ -244,40 +230,33 @@ class ApPlusTree(MovingMethod):
         if tree.used[LACKING]:
             tree.used[LACKING] = 0
             tree = with_nodes(tree, 1024)
-        self._tree = tree._replace(rows=with_lacking_room(tree.rows), messages=with_lacking_room(tree.messages))
+        rows, messages, leaves = (with_lacking_room(lists) for lists in (tree.rows, tree.messages, tree.leaves))
+        self._tree = tree._replace(rows=rows, messages=messages, leaves=leaves)
+
+    # -- upkeep
 
     def _maintain(self) -> None:
-        """Divide leaves that grew, and rebuild the tree when the weights of its leaves have drifted."""
+        """Divide, collapse and rebuild nodes once as many rows changed as there are; pack a tree half of old nodes."""
         if self._changed < max(4 * self._fit.theta_p, self.store.live):
             return
         self._changed = 0
-        counts = self._tree.rows.heads[: self._tree.used[USED_NODES], COUNT]
-        if _divergence(self._weights, counts) > _THETA_KL:
-            self._rebuilds += 1
-            self.build(self.store.live_rows(), self.messages.slots())
-            return
-        for leaf in np.flatnonzero(counts > 4 * np.maximum(self._fit.theta_p, self._built(len(counts)))).tolist():
-            self._divide(leaf)
+        n = int(self._tree.used[USED_NODES])
+        self._remember_weights(n, n)  # nodes that kernels created are new
+        for node, why in to_renew(self._tree, self._weights, self._fit.theta_p, self.store.live):
+            self._work[why] += 1
+            self._fill(node, take_apart(self._tree, node, self.messages.arrays.is_live))
+        if 2 * self._tree.used[GONE] > self._tree.used[USED_NODES]:
+            self._work["packings"] += 1
+            self._tree, self._weights = packed_tree(self._tree, self._weights, self.store.live_rows())
 
-    def _built(self, n: int) -> np.ndarray:
-        """int64[n]: the rows of each node when it was last considered for a division."""
-        self._weights = np.concatenate([self._weights, np.zeros(n - len(self._weights), np.int64)])
-        return self._weights
-
-    def _divide(self, leaf: int) -> None:
-        """Divide a leaf that grew. Its messages stay where they are: every row below finds them on its route."""
-        head = self._tree.rows.heads[leaf]
-        first = int(head[START]) + 2 * int(head[ROOM])
-        rows = self._tree.rows.words[first : first + int(head[COUNT])].astype(np.int32)
-        self._weights[leaf] = len(rows)
-        sample = self._sample(rows, self.messages.slots()[:0])
-        builder = Builder(self._tree, sample, self.motion, self._fit)
-        builder.divide(Node(leaf, np.arange(len(rows)), np.arange(0)))
-        self._tree = builder.tree
-        if self._tree.nodes[leaf, KIND] != LEAF:
-            self._divisions += 1
-            release(self._tree.rows, self._tree.rows.heads, leaf)
-            self._run(lambda done: (None, 0, insert_rows(self._tree, self.store.arrays, rows, leaf, done)), len(rows))
+    def _remember_weights(self, node: int, first_new: int) -> None:
+        """Note the weights of a node and of the nodes from `first_new` on: later ones are compared with them."""
+        weights = weights_of(self._tree)
+        known = self._weights
+        self._weights = np.concatenate([known, weights[len(known) :]])
+        self._weights[first_new:] = weights[first_new:]
+        if node < len(weights):
+            self._weights[node] = weights[node]
 
     @property
     def nbytes(self) -> int:
@@ -287,23 +266,18 @@ class ApPlusTree(MovingMethod):
     def report(self) -> dict[str, int]:
         tree = self._tree
         n = int(tree.used[USED_NODES])
+        heads, is_leaf = tree.messages.heads[:n], tree.nodes[:n, KIND] == LEAF
         kinds = np.bincount(tree.nodes[:n, KIND], minlength=3).tolist()
         return {
-            "leaves": kinds[LEAF],
+            "leaves": kinds[LEAF] - int(tree.used[GONE]),
             "k-nodes": kinds[1],
             "s-nodes": kinds[2],
             "absent dummies": int(np.count_nonzero(tree.nodes[:n, DUMMY] == NONE)) - kinds[LEAF],
             "copies of rows": int(tree.rows.heads[:n, COUNT].sum(dtype=np.int64)),
-            "copies of messages": int(tree.messages.heads[:n, COUNT].sum(dtype=np.int64)),
+            "copies of messages": int(heads[:, COUNT].sum(dtype=np.int64)),
+            "copies of messages at inner nodes": int(heads[~is_leaf, COUNT].sum(dtype=np.int64)),
             "most copies of a message": self._copies,
-            "rebuilds": self._rebuilds,
-            "divided leaves": self._divisions,
+            "moves in place": int(tree.leaves.control[IN_PLACE]),
+            "moves filed anew": int(tree.leaves.control[REFILED]),
+            **self._work,
         }
-
-
-def _divergence(built: np.ndarray, counts: np.ndarray) -> float:
-    """The Kullback-Leibler divergence of the leaves' weights at the build from those now."""
-    old = np.zeros(len(counts))
-    old[: len(built)] = built
-    was, now = (old + 1) / (old + 1).sum(), (counts + 1) / (counts + 1).sum()
-    return float((was * np.log(was / now)).sum())

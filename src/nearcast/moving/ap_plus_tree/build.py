@@ -9,7 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
-from nearcast.moving.ap_plus_tree.costs import Fit, Motion, rebuild_penalty, update_penalty
+from nearcast.moving.ap_plus_tree.costs import (
+    Fit,
+    Motion,
+    division_cost,
+    leaves_cost,
+    rebuild_penalty,
+    update_penalty,
+)
+from nearcast.moving.ap_plus_tree.sample import Sample
 from nearcast.moving.ap_plus_tree.tree import (
     ACROSS,
     BORDERS,
@@ -20,6 +28,7 @@ from nearcast.moving.ap_plus_tree.tree import (
     KIND,
     LEVEL,
     NONE,
+    PARENT,
     S_NODE,
     USED_BORDERS,
     USED_KIDS,
@@ -29,21 +38,11 @@ from nearcast.moving.ap_plus_tree.tree import (
 )
 
 _MOST_COPIES = 6.0  # of a row, on average: grids below each other share this budget
-_GAIN = 0.9  # a division must leave at most this share of the rows to verify
-
-
-class Sample(NamedTuple):
-    """What a build reads: rows by position, and where messages are expected."""
-
-    ranks: np.ndarray  # int32[n,k]  the ranks of each row, ascending; -1 behind the last
-    counts: np.ndarray  # int64[n]
-    boxes: np.ndarray  # float64[n,4]
-    chances: np.ndarray  # float64[ranks]  the probability that a message has the term of a rank
-    points: np.ndarray  # float64[m,2]  places of messages; none: places are as likely as they are large
+_GAIN = 0.9  # a division must cost at most this share of the leaf
 
 
 class Division(NamedTuple):
-    """A way to divide a node. `cost` is in rows to verify in a step."""
+    """A way to divide a node."""
 
     cost: float
     kind: int
@@ -58,7 +57,8 @@ class Node(NamedTuple):
 
     number: int
     items: np.ndarray  # int64[...]  its rows
-    inside: np.ndarray  # int64[...]  the messages of the sample that are in its region
+    entering: np.ndarray  # int64[...]  the messages of the sample that enter it
+    positions: np.ndarray  # int64[...]  how many of their ranks are used up
     depth: int = 1
     copies: float = _MOST_COPIES  # that may yet be made below it
 
@@ -76,76 +76,85 @@ class Builder:
         """Divide a leaf, and its parts, as far as it pays."""
         if len(leaf.items) <= self._fit.theta_p:
             return
-        ways = (self._by_words(leaf), self._by_place(leaf))
-        best = min((way for way in ways if way is not None), key=lambda way: way.cost, default=None)
-        if best is None or best.cost > _GAIN * self._motion.message_rate * len(leaf.items):
+        best = min([*self._by_words(leaf), *self._by_place(leaf)], key=lambda way: way.cost, default=None)
+        whole = leaves_cost(self._motion, np.array([len(leaf.items)]), self._live(np.array([len(leaf.entering)])))
+        if best is None or best.cost > _GAIN * whole:
             return
         self._become(leaf.number, best)
         parts = self._fill_cuts(leaf) if best.kind == K_NODE else self._fill_cells(leaf, leaf.copies / best.copies)
         for part in parts:
             self.divide(part)
 
+    def _live(self, sampled: np.ndarray) -> np.ndarray:
+        """The live messages that messages of the sample stand for. None of them may still mean some."""
+        return np.asarray((sampled + 0.5) * self._sample.scale)
+
     # -- the two ways
 
-    def _by_words(self, leaf: Node) -> Division | None:
-        sample, items, level = self._sample, leaf.items, int(self.tree.nodes[leaf.number, LEVEL])
+    def _by_words(self, leaf: Node) -> Iterator[Division]:
+        sample, level = self._sample, int(self.tree.nodes[leaf.number, LEVEL])
         if level >= sample.ranks.shape[1]:
-            return None
-        ranks = sample.ranks[items, level]
+            return
+        ranks = sample.ranks[leaf.items, level]
         used_up = int(np.count_nonzero(ranks < 0))
         values, weights = np.unique(ranks[ranks >= 0], return_counts=True)
-        if len(values) < 2 and (used_up == 0 or len(values) == 0):
-            return None
-        chances = sample.chances[values]
-        # Cuts of about equal cost: a cut costs its rows times the chance of its words.
-        shares = np.cumsum(weights * np.maximum(chances, 1e-9))
-        cuts = np.minimum((shares / shares[-1] * self._fit.f).astype(np.int64), self._fit.f - 1)
-        is_first = np.concatenate([[True], cuts[1:] != cuts[:-1]])
-        firsts = np.flatnonzero(is_first)
-        in_cut, chance = np.add.reduceat(weights, firsts), np.add.reduceat(chances, firsts)
-        cost = self._motion.message_rate * (float((in_cut * np.minimum(1.0, chance)).sum()) + used_up)
-        return Division(cost, K_NODE, values[firsts][1:].astype(np.float64), len(firsts), 1)
+        if len(values) == 0 or (len(values) < 2 and used_up == 0):
+            return
+        at, owners = sample.below(leaf.entering, leaf.positions)
+        found = sample.message_ranks[at]
+        places = np.searchsorted(values, found)
+        is_value = places < len(values)
+        is_value[is_value] = values[places[is_value]] == found[is_value]
+        chances = np.bincount(places[is_value], minlength=len(values)) + 0.5
+        # Cuts of about equal cost: a cut costs its rows times the messages with its words.
+        shares = np.cumsum(weights * chances)
+        for parts in _fanouts(self._fit.f, 4):
+            cuts = np.minimum((shares / shares[-1] * parts).astype(np.int64), parts - 1)
+            firsts = np.flatnonzero(np.concatenate([[True], cuts[1:] != cuts[:-1]]))
+            # Words that no row has yet get a cut of their own: nearly every message has one.
+            rows = np.concatenate([np.add.reduceat(weights, firsts), [0, used_up]])
+            borders = np.append(values[firsts][1:], values[-1] + 1).astype(np.float64)
+            messages = np.append(_entering(borders, found, owners)[0], len(leaf.entering) if level > 0 else 0)
+            yield Division(self._cost(leaf, rows, messages), K_NODE, borders, len(borders) + 1, 1)
 
-    def _by_place(self, leaf: Node) -> Division | None:
+    def _by_place(self, leaf: Node) -> Iterator[Division]:
         boxes, region = self._sample.boxes[leaf.items], self.tree.regions[leaf.number]
         covers = (boxes[:, :2] <= region[:2]).all(axis=1) & (boxes[:, 2:] >= region[2:]).all(axis=1)
         boxes = boxes[~covers]
-        side = max(2, math.isqrt(self._fit.f))
-        while len(boxes) and side > 1:
-            across, down = _borders(boxes[:, 0], boxes[:, 2], side), _borders(boxes[:, 1], boxes[:, 3], side)
+        if len(boxes) == 0:
+            return
+        xs, ys = np.sort(boxes[:, 0] / 2 + boxes[:, 2] / 2), np.sort(boxes[:, 1] / 2 + boxes[:, 3] / 2)
+        for side in _fanouts(max(2, math.isqrt(self._fit.f)), 2):
+            across, down = _borders(xs, side), _borders(ys, side)
             grid = _overlapped(boxes, across, down)
             copies = float(((grid[1] - grid[0] + 1) * (grid[3] - grid[2] + 1)).sum() / len(boxes))
-            if copies <= leaf.copies and len(across) + len(down):
-                cost = self._grid_cost(grid, across, down, leaf.inside, region)
-                cost += self._motion.message_rate * covers.sum()
-                cost += self._penalties(len(leaf.items), across, down, leaf.depth)
-                borders = np.concatenate([across, down])
-                return Division(float(cost), S_NODE, borders, len(across) + 1, len(down) + 1, copies)
-            side //= 2
-        return None
+            if copies > leaf.copies or len(across) + len(down) == 0:
+                continue
+            n_covers = int(covers.sum())
+            rows = np.append(_counts_in_cells(grid, len(across) + 1, len(down) + 1).ravel(), n_covers)
+            in_cells = np.bincount(self._cells_of(leaf.entering, across, down), minlength=len(rows) - 1)
+            messages = np.append(in_cells, len(leaf.entering) if n_covers else 0)
+            cost = self._cost(leaf, rows, messages) + self._penalties(leaf, boxes, across, down)
+            borders = np.concatenate([across, down])
+            yield Division(cost, S_NODE, borders, len(across) + 1, len(down) + 1, copies)
 
-    def _grid_cost(
-        self, grid: np.ndarray, across: np.ndarray, down: np.ndarray, inside: np.ndarray, region: np.ndarray
-    ) -> float:
-        """Expected rows to verify: the rows of each cell times the chance that a message is there."""
-        weights = _counts_in_cells(grid, len(across) + 1, len(down) + 1)
-        if len(inside):
-            points = self._sample.points[inside]
-            columns, lines = (
-                np.searchsorted(across, points[:, 0], "right"),
-                np.searchsorted(down, points[:, 1], "right"),
-            )
-            chances = np.bincount(lines * (len(across) + 1) + columns, minlength=weights.size) / len(points)
-            return self._motion.message_rate * float((weights.ravel() * chances).sum())
-        widths, heights = _shares(across, region[0], region[2]), _shares(down, region[1], region[3])
-        return self._motion.message_rate * float((weights * np.outer(heights, widths)).sum())
+    def _cost(self, leaf: Node, rows: np.ndarray, messages: np.ndarray) -> float:
+        entering = float(self._live(np.array([len(leaf.entering)]))[0])
+        below = leaves_cost(self._motion, rows, messages * self._sample.scale)  # messages visit empty leaves too
+        return below + division_cost(self._motion, self._fit, entering)
 
-    def _penalties(self, n_rows: int, across: np.ndarray, down: np.ndarray, depth: int) -> float:
-        spans = [borders[-1] - borders[0] for borders in (across, down) if len(borders) > 1]
-        cell_side = min((span / len(across) for span in spans), default=0.0)
-        n_terms = len(self._sample.chances)
-        return update_penalty(self._motion, self._fit, n_rows, cell_side, depth) + rebuild_penalty(
-            self._motion, self._fit, n_rows, n_terms, cell_side
+    def _cells_of(self, messages: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:
+        points = self._sample.points[messages]
+        columns, lines = np.searchsorted(across, points[:, 0], "right"), np.searchsorted(down, points[:, 1], "right")
+        return np.asarray(lines * (len(across) + 1) + columns)
+
+    def _penalties(self, leaf: Node, boxes: np.ndarray, across: np.ndarray, down: np.ndarray) -> float:
+        level, n_rows = int(self.tree.nodes[leaf.number, LEVEL]), len(leaf.items)
+        n_terms = len(np.unique(self._sample.ranks[leaf.items, level])) if level < self._sample.ranks.shape[1] else 0
+        velocity = self._motion.velocity or float((boxes[:, 2:] - boxes[:, :2]).mean()) / 4
+        leaving = float(_share_leaving(boxes, across, down, velocity)) * len(boxes)
+        return update_penalty(self._motion, self._fit, leaving, leaf.depth) + rebuild_penalty(
+            self._motion, self._fit, n_rows, n_terms, leaving
         )
 
     # -- filling
@@ -164,70 +173,101 @@ class Builder:
         used[USED_KIDS] += way.across * way.down
         used[USED_BORDERS] += len(way.borders)
 
-    def _leaf(self, level: int, region: np.ndarray) -> int:
+    def _leaf(self, parent: int, level: int, region: np.ndarray) -> int:
         if self.tree.used[USED_NODES] == len(self.tree.nodes):
             self.tree = with_nodes(self.tree, 1)
         node = int(self.tree.used[USED_NODES])
         self.tree.used[USED_NODES] += 1
         self.tree.nodes[node] = 0
         self.tree.nodes[node, LEVEL], self.tree.nodes[node, DUMMY] = level, NONE
+        self.tree.nodes[node, PARENT] = parent
         self.tree.regions[node] = region
         return node
 
     def _fill_cuts(self, leaf: Node) -> Iterator[Node]:
-        """Create the cuts; return them with their rows."""
-        node, items = leaf.number, leaf.items
+        """Create the cuts; return them with their rows and messages."""
+        node, items, sample = leaf.number, leaf.items, self._sample
         own, region = self.tree.nodes[node].copy(), self.tree.regions[node].copy()
-        level, at = int(own[LEVEL]), int(own[BORDERS])
-        ranks = self._sample.ranks[items, level]
-        borders = self.tree.borders[at : at + own[ACROSS] - 1]
-        cuts = np.where(ranks < 0, own[ACROSS], np.searchsorted(borders, ranks, "right"))
-        order = np.argsort(cuts, kind="stable")
-        starts = np.searchsorted(cuts[order], np.arange(own[ACROSS] + 2))
-        for cut in range(int(own[ACROSS]) + 1):
-            is_dummy = cut == own[ACROSS]
+        level, at, n_cuts = int(own[LEVEL]), int(own[BORDERS]), int(own[ACROSS])
+        ranks = sample.ranks[items, level]
+        borders = self.tree.borders[at : at + n_cuts - 1].copy()
+        rows = _Groups(np.where(ranks < 0, n_cuts, np.searchsorted(borders, ranks, "right")), n_cuts + 1)
+        places, owners = sample.below(leaf.entering, leaf.positions)
+        _, cuts, first = _entering(borders, sample.message_ranks[places], owners)
+        messages, following = _Groups(cuts, n_cuts), places - sample.starts[leaf.entering[owners]] + 1
+        for cut in range(n_cuts + 1):
+            is_dummy = cut == n_cuts
             if is_dummy and level == 0:
                 continue
-            child = self._leaf(level if is_dummy else level + 1, region)
+            child = self._leaf(node, level if is_dummy else level + 1, region)
             if is_dummy:
                 self.tree.nodes[node, DUMMY] = child
+                entering, positions = leaf.entering, leaf.positions
             else:
                 self.tree.kids[own[KIDS] + cut] = child
-            below = items[order[starts[cut] : starts[cut + 1]]]
-            yield Node(child, below, leaf.inside, leaf.depth + 1, leaf.copies)
+                own_messages = first[messages.of(cut)]
+                entering, positions = leaf.entering[owners[own_messages]], following[own_messages]
+            yield Node(child, items[rows.of(cut)], entering, positions, leaf.depth + 1, leaf.copies)
 
     def _fill_cells(self, leaf: Node, copies: float) -> Iterator[Node]:
-        """Create the cells that rows overlap, and the dummy; return them with their rows."""
-        node, items, inside = leaf.number, leaf.items, leaf.inside
+        """Create all cells, and the dummy if rows are for it; return them with their rows and messages."""
+        node, items = leaf.number, leaf.items
         own, region = self.tree.nodes[node].copy(), self.tree.regions[node].copy()
         across = self.tree.borders[own[BORDERS] : own[BORDERS] + own[ACROSS] - 1].copy()
         down = self.tree.borders[own[BORDERS] + own[ACROSS] - 1 :][: own[DOWN] - 1].copy()
         boxes = self._sample.boxes[items]
         covers = (boxes[:, :2] <= region[:2]).all(axis=1) & (boxes[:, 2:] >= region[2:]).all(axis=1)
-        dummy = self._leaf(int(own[LEVEL]), region)
-        self.tree.nodes[node, DUMMY] = dummy
-        yield Node(dummy, items[covers], inside, leaf.depth + 1, 0.0)  # all cover the region: by words or not at all
+        if covers.any():  # these rows are divided by words or not at all
+            dummy = self._leaf(node, int(own[LEVEL]), region)
+            self.tree.nodes[node, DUMMY] = dummy
+            yield Node(dummy, items[covers], leaf.entering, leaf.positions, leaf.depth + 1, 0.0)
         items, boxes = items[~covers], boxes[~covers]
         cells, owners = _cells_and_rows(_overlapped(boxes, across, down), int(own[ACROSS]))
-        points = self._sample.points[inside]
-        columns, lines = np.searchsorted(across, points[:, 0], "right"), np.searchsorted(down, points[:, 1], "right")
-        message_cells = lines * own[ACROSS] + columns
+        n_cells = int(own[ACROSS]) * int(own[DOWN])
+        rows, messages = _Groups(cells, n_cells), _Groups(self._cells_of(leaf.entering, across, down), n_cells)
         xs, ys = np.concatenate([[region[0]], across, [region[2]]]), np.concatenate([[region[1]], down, [region[3]]])
-        order = np.argsort(cells, kind="stable")
-        used, starts = np.unique(cells[order], return_index=True)
-        for cell, first, stop in zip(used.tolist(), starts, [*starts[1:], len(cells)], strict=True):
+        for cell in range(n_cells):
             line, column = divmod(cell, int(own[ACROSS]))
-            child = self._leaf(int(own[LEVEL]), np.array([xs[column], ys[line], xs[column + 1], ys[line + 1]]))
+            corners = np.array([xs[column], ys[line], xs[column + 1], ys[line + 1]])
+            child = self._leaf(node, int(own[LEVEL]), corners)
             self.tree.kids[own[KIDS] + cell] = child
-            below = items[owners[order[first:stop]]]
-            yield Node(child, below, inside[message_cells == cell], leaf.depth + 1, copies)
+            inside = messages.of(cell)
+            entering, positions = leaf.entering[inside], leaf.positions[inside]
+            yield Node(child, items[owners[rows.of(cell)]], entering, positions, leaf.depth + 1, copies)
 
 
-def _borders(lows: np.ndarray, highs: np.ndarray, parts: int) -> np.ndarray:
-    """At most parts - 1 borders, so that the middles of the boxes are spread evenly."""
-    quantiles = np.quantile(lows / 2 + highs / 2, np.arange(1, parts) / parts)
-    borders = np.unique(quantiles)
-    return borders[(borders > lows.min()) & (borders <= highs.max())]
+class _Groups:
+    """Items by group number."""
+
+    def __init__(self, groups: np.ndarray, n: int) -> None:
+        self._order = np.argsort(groups, kind="stable")
+        self._starts = np.searchsorted(groups[self._order], np.arange(n + 1))
+
+    def of(self, group: int) -> np.ndarray:
+        """The positions of a group's items."""
+        return np.asarray(self._order[self._starts[group] : self._starts[group + 1]])
+
+
+def _fanouts(most: int, factor: int) -> Iterator[int]:
+    """Numbers of parts to try: the most, and smaller ones down to 2."""
+    while most >= 2:
+        yield most
+        most //= factor
+
+
+def _entering(borders: np.ndarray, ranks: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(messages of each cut, cut of each entry, the first rank of each entry). A message enters a cut once."""
+    cuts = np.searchsorted(borders, ranks, "right")
+    is_first = np.ones(len(cuts), bool)
+    is_first[1:] = (cuts[1:] != cuts[:-1]) | (owners[1:] != owners[:-1])
+    first = np.flatnonzero(is_first)
+    return np.bincount(cuts[first], minlength=len(borders) + 1), cuts[first], first
+
+
+def _borders(middles: np.ndarray, parts: int) -> np.ndarray:
+    """At most parts - 1 borders, so that the ascending middles of the boxes are spread evenly."""
+    borders = np.unique(middles[len(middles) * np.arange(1, parts) // parts])
+    return borders[borders > middles[0]]
 
 
 def _overlapped(boxes: np.ndarray, across: np.ndarray, down: np.ndarray) -> np.ndarray:
@@ -247,6 +287,15 @@ def _counts_in_cells(grid: np.ndarray, across: int, down: int) -> np.ndarray:
     return np.asarray(corners.cumsum(axis=0).cumsum(axis=1)[:down, :across])
 
 
+def _share_leaving(boxes: np.ndarray, across: np.ndarray, down: np.ndarray, velocity: float) -> float:
+    """The share of boxes that leave or enter a cell when their sides move so far, in one direction of two."""
+    stays = np.ones(len(boxes))
+    for borders, k in ((across, 0), (across, 2), (down, 1), (down, 3)):
+        after = np.searchsorted(borders, [boxes[:, k] - velocity, boxes[:, k] + velocity], "right")
+        stays *= 1 - (np.searchsorted(borders, boxes[:, k], "right") != after).mean(axis=0)
+    return float(1 - stays.mean()) if len(boxes) else 0.0
+
+
 def _cells_and_rows(grid: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarray]:
     """(cell, box) of each copy."""
     left, right, below, above = grid
@@ -255,16 +304,3 @@ def _cells_and_rows(grid: np.ndarray, across: int) -> tuple[np.ndarray, np.ndarr
     owners = np.repeat(np.arange(len(left)), copies)
     k = np.arange(copies.sum()) - np.repeat(np.cumsum(copies) - copies, copies)
     return (below[owners] + k // widths[owners]) * across + left[owners] + k % widths[owners], owners
-
-
-def _shares(borders: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The share of the length that each part has; ends at infinity count as one more part each."""
-    if len(borders) == 0:
-        return np.ones(1)
-    ends = np.concatenate([[low], borders, [high]])
-    if not np.isfinite(ends).all():
-        step = (borders[-1] - borders[0]) / max(1, len(borders) - 1) if len(borders) > 1 else 1.0
-        ends[0], ends[-1] = borders[0] - step, borders[-1] + step
-    lengths = np.diff(ends)
-    total = lengths.sum()
-    return lengths / total if total > 0 else np.full(len(lengths), 1.0 / len(lengths))

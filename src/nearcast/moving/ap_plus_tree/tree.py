@@ -2,7 +2,8 @@
 
 A k-node divides rows by the rank of their next term into cuts, which together cover all ranks; a row without a next
 term is in the dummy. An s-node divides its region into the cells of a grid; a row whose box covers the region is in the
-dummy. A leaf lists rows. Every node may list messages.
+dummy if there is one, and in all cells otherwise. A leaf lists rows. Every node may list messages. Each row has the
+list of its leaves, and bounds within which it may move without leaving them.
 """
 
 from __future__ import annotations
@@ -16,15 +17,24 @@ from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import BOX_WIDTH, Lists, empty_lists, list_bytes
 from nearcast.moving.entry_lists.place_codes import PlaceCodes
 
-KIND, LEVEL, KIDS, ACROSS, DOWN, BORDERS, DUMMY, WEIGHT = range(8)
+KIND, LEVEL, KIDS, ACROSS, DOWN, BORDERS, DUMMY, PARENT = range(8)
 """Columns of nodes: the kind; how many terms are used up; the first child; cuts (or columns and lines of cells); the
-first border; the child for what is divided no further; the rows of a leaf when it was built.
+first border; the child for what is divided no further; the node above.
 """
 
 LEAF, K_NODE, S_NODE = range(3)
 NONE, ROOT = -1, 0
 
-USED_NODES, USED_KIDS, USED_BORDERS, LACKING = range(4)
+USED_NODES, USED_KIDS, USED_BORDERS, LACKING, INNER, GONE = range(6)
+"""Positions in `used`: sizes; whether a kernel lacked room for a node; messages listed at inner nodes; nodes that were
+released and keep their numbers until the tree is packed.
+"""
+
+FIRST_LEAF = 3
+"""The column of `leaves.heads` for a row's first leaf. A row with one leaf has no room in `leaves.words`."""
+
+CODES_OF_BOUNDS = 8
+"""The lowest and the highest code that each side of a row's box (xmin, ymin, xmax, ymax) may have in its leaves."""
 
 
 class Tree(NamedTuple):
@@ -34,22 +44,24 @@ class Tree(NamedTuple):
     regions: np.ndarray  # float64[n,4]
     kids: np.ndarray  # int32[...]  child, or NONE
     borders: np.ndarray  # float64[...]  lowest ranks of cuts; borders between columns, then between lines
-    ranks: np.ndarray  # int32[terms]  by term: most frequent first
-    used: np.ndarray  # int64[4]
+    ranks: np.ndarray  # int32[terms]  by term: rarest first
+    used: np.ndarray  # int64[6]
     rows: Lists
     messages: Lists
+    leaves: Lists  # of each row; entries are one word
+    bounds: np.ndarray  # uint16[rows,8]
     codes: PlaceCodes
 
 
 def empty_tree(codes: PlaceCodes, region: np.ndarray, ranks: np.ndarray) -> Tree:
     """A tree of one empty leaf."""
-    lists = (empty_lists(BOX_WIDTH, 0, 0), empty_lists(BOX_WIDTH, 0, 0))
-    no_kids, no_borders = np.zeros(0, np.int32), np.zeros(0)
+    lists = (empty_lists(BOX_WIDTH, 0, 0), empty_lists(BOX_WIDTH, 0, 0), empty_lists(1, 0, 0))
+    no_kids, no_borders, no_bounds = np.zeros(0, np.int32), np.zeros(0), np.zeros((0, CODES_OF_BOUNDS), np.uint16)
     nodes, regions = np.zeros((0, 8), np.int32), np.zeros((0, 4))
-    tree = Tree(nodes, regions, no_kids, no_borders, ranks, np.zeros(4, np.int64), *lists, codes)
+    tree = Tree(nodes, regions, no_kids, no_borders, ranks, np.zeros(6, np.int64), *lists, no_bounds, codes)
     tree = with_nodes(tree, 64)
     tree.regions[ROOT] = region
-    tree.nodes[ROOT, DUMMY] = NONE
+    tree.nodes[ROOT, DUMMY] = tree.nodes[ROOT, PARENT] = NONE
     tree.used[USED_NODES] = 1
     return tree
 
@@ -63,9 +75,15 @@ def with_nodes(tree: Tree, more: int) -> Tree:
     return tree._replace(nodes=nodes, regions=regions, rows=rows, messages=messages)
 
 
+def with_rows(tree: Tree, n: int) -> Tree:
+    """The tree with room for rows below n."""
+    leaves = tree.leaves._replace(heads=grown(tree.leaves.heads, n, fill=0))
+    return tree._replace(leaves=leaves, bounds=grown(tree.bounds, n, fill=0))
+
+
 def tree_bytes(tree: Tree) -> int:
-    own = (tree.nodes, tree.regions, tree.kids, tree.borders, tree.ranks)
-    return sum(int(array.nbytes) for array in own) + list_bytes(tree.rows) + list_bytes(tree.messages)
+    own = (tree.nodes, tree.regions, tree.kids, tree.borders, tree.ranks, tree.bounds)
+    return sum(int(array.nbytes) for array in own) + sum(map(list_bytes, (tree.rows, tree.messages, tree.leaves)))
 
 
 @lean_kernel
@@ -80,7 +98,7 @@ def add_leaf(tree, parent, kid, level):
         tree.nodes[node, k] = 0
     for k in range(4):
         tree.regions[node, k] = tree.regions[parent, k]
-    tree.nodes[node, LEVEL], tree.nodes[node, DUMMY] = level, NONE
+    tree.nodes[node, LEVEL], tree.nodes[node, DUMMY], tree.nodes[node, PARENT] = level, NONE, parent
     if kid == NONE:
         tree.nodes[parent, DUMMY] = node
     else:
@@ -128,14 +146,3 @@ def confine_to_cell(tree, leaf, node, column, line):
         regions[leaf, 1] = borders[at + across - 1 + line - 1]
     if line < down - 1:
         regions[leaf, 3] = borders[at + across - 1 + line]
-
-
-@inline_kernel
-def covers(box, regions, node):
-    """Whether a box covers the region of a node."""
-    return (
-        box[0] <= regions[node, 0]
-        and box[1] <= regions[node, 1]
-        and box[2] >= regions[node, 2]
-        and box[3] >= regions[node, 3]
-    )

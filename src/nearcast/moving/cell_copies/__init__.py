@@ -27,6 +27,9 @@ from nearcast.moving.cell_copies.kernels import (
 from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
+    COUNT,
+    IN_PLACE,
+    REFILED,
     drop_dead_of_heads,
     empty_lists,
     list_bytes,
@@ -147,6 +150,15 @@ class CellCopies(MovingMethod):
             return False
         drop_dead_of_heads(self._lists.messages, int(self._lists.used[USED]), self.messages.arrays.is_live)
         return True
+
+    @property
+    def report(self) -> dict[str, int]:
+        lists, n = self._lists, int(self._lists.used[USED])
+        return {
+            "copies of messages": int(lists.messages.heads[:n, COUNT].sum(dtype=np.int64)),
+            "moves in place": int(lists.rows.control[IN_PLACE]),
+            "moves filed anew": int(lists.rows.control[REFILED]),
+        }
 
     @property
     def nbytes(self) -> int:

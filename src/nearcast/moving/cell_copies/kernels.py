@@ -23,7 +23,7 @@ from nearcast.moving.entry_lists.copies import (
     scan_changes,
     scan_rows,
 )
-from nearcast.moving.entry_lists.lists import Entry, Lists, append, overwrite
+from nearcast.moving.entry_lists.lists import IN_PLACE, Entry, Lists, append, overwrite
 from nearcast.moving.entry_lists.place_codes import PlaceCodes, coded_box, corner_code, signature
 
 USED, LACKING = 0, 1
@@ -187,11 +187,13 @@ def move_rows(lists, rows, messages, wanted, boxes, done):
 @kernel
 def _move_one(lists, entry, move, messages, heads, out, n):
     """The cases of one move. `heads` are those of the old and of the new box."""
+    changed = 0
     for head in heads[0]:
         at = np.int64(head)
         if not _contains(heads[1], head):  # case 2
             out, n = scan_changes(lists.messages, at, move, messages, CEASING, out, n)
             drop_row(lists.rows, at, move.row)
+            changed = 1
             continue
         if not same_within(lists.regions, at, move):  # case 3, otherwise case 1
             out, n = scan_changes(lists.messages, at, move, messages, CEASING + BEGINNING, out, n)
@@ -201,6 +203,8 @@ def _move_one(lists, entry, move, messages, heads, out, n):
         if not _contains(heads[0], head):  # case 4
             out, n = scan_changes(lists.messages, at, move, messages, BEGINNING, out, n)
             append(lists.rows, lists.rows.heads, at, entry)
+            changed = 1
+    lists.rows.control[IN_PLACE + changed] += 1
     return out, n
 
 

@@ -101,10 +101,12 @@ def changes_in_list(lists, node, move, messages, reported, out, n):
     heads, words = lists.heads, lists.words
     start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
     for k in range(start, start + count):
+        if words[k + room] & move.signature != move.signature:  # most entries end here, and the words lie in a row
+            continue
         low, high = words[k], words[k + 3 * room]
         in_old = NOWHERE if move.is_new_only else overlap_of(low, high, move.old)
         in_new = overlap_of(low, high, move.new)
-        if (in_old == in_new and in_old != AT_THE_BORDER) or words[k + room] & move.signature != move.signature:
+        if in_old == in_new and in_old != AT_THE_BORDER:
             continue
         slot = np.int64(words[k + 2 * room])
         if not messages.is_live[slot]:
@@ -137,8 +139,10 @@ def _scan_rows(lists, node, entry, stores, out, n):
     start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
     box = coded_box(entry.low, entry.high)
     for k in range(start, start + count):
+        if words[k + room] & entry.signature != words[k + room]:
+            continue
         overlap = overlap_of(words[k], words[k + 3 * room], box)
-        if overlap == NOWHERE or words[k + room] & entry.signature != words[k + room]:
+        if overlap == NOWHERE:
             continue
         row = np.int64(words[k + 2 * room])
         if overlap != SURELY and not boxes_overlap(rows.boxes, row, messages.boxes, slot):

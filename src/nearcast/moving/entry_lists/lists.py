@@ -103,7 +103,7 @@ def has_room(lists, words, heads):
 
 
 @lean_kernel
-def _take(lists, size):
+def take_room(lists, size):
     """The start of a free room of this size. The caller knows that there is room."""
     control = lists.control
     start = control[FREE + size]
@@ -136,7 +136,7 @@ def _enlarge(lists, table, at):
     width, larger = lists.control[WIDTH], ROOMS[size]
     if not has_room(lists, width * larger, 0):
         return False
-    target = _take(lists, size)
+    target = take_room(lists, size)
     for field in range(width):
         for k in range(count):
             lists.words[target + field * larger + k] = lists.words[start + field * room + k]

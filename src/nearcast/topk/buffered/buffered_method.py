@@ -158,12 +158,15 @@ class BufferedTop(TopMethod):
     def _changes(self, ends: np.ndarray, times: np.ndarray) -> Changes:
         """The log as changes, sorted by step and subscription. `ends` are the ends of the steps in the log."""
         used = int(ends[-1]) if len(ends) else 0
-        steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
         ids = self.rows.arrays.ids[self._log.rows[:used]]
-        order = np.lexsort((ids, steps))
+        if len(ends) == 1:
+            order, times = np.argsort(ids, kind="stable"), np.full(used, times[0])
+        else:
+            steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+            order, times = np.lexsort((ids, steps)), times[steps]
         arrivals = self._log.arrivals[:used][order].astype(np.int64)
         columns = (self._log.signs[:used][order], self._log.scores[:used][order])
-        return Changes(self.window.ids_of(arrivals), ids[order], *columns, times[steps])
+        return Changes(self.window.ids_of(arrivals), ids[order], *columns, times)
 
     def renumber(self) -> None:
         self.buffers.renumber(RENUMBERING)

@@ -121,6 +121,18 @@ def check_many_equal_scores(method: str) -> None:
         twins.publish({"id": np.arange(n) + 100 * k, "tokens": [["a"]] * n, "x": np.zeros(n), "y": np.zeros(n)})
 
 
+def check_scores_that_buffers_round_to_one_value(method: str) -> None:
+    """Places so near to each other that only exact scores tell the messages apart."""
+    rng = np.random.default_rng(50)
+    table = subscriptions(rng, np.arange(20)) | {"alpha": np.repeat([1.0, 0.5], 10)}
+    twins = Twins(method, table, 45, space=UNIT)
+    for k in range(6):
+        near = {"x": 0.3 + 1e-7 * rng.integers(0, 40, 20), "y": np.full(20, 0.4)}
+        twins.publish({"id": np.arange(20) + 100 * k, "tokens": [["a", "b"]] * 20} | near)
+    twins.reopen()
+    twins.publish(messages(rng, 60, 9000, 0))
+
+
 def check_longer_windows_with_refills(method: str) -> None:
     twins, rng = _twins(method, 48, 250)
     for k in range(5):

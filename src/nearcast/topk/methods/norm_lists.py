@@ -5,7 +5,7 @@ Idea       A subscription is filed under each of its terms, by how many terms fo
            ordered by the least message norm that can reach the subscription's buffer, so a search stops early; what it
            scans, it tests by five products on flat arrays. Buffers keep runners-up, raise their limit when full, and
            are refilled by a best-first search.
-Layout     Slots of 20 bytes by list and bucket; buffers of 8 bytes an entry; postings of 24 bytes by term in k-d
+Layout     Slots of 20 bytes by list and bucket; buffers of 6 bytes an entry; postings of 24 bytes by term in k-d
            order.
 Cost       An arrival scans the slots of its terms up to its norm; an expiry looks at the rows whose oldest message it
            is.
@@ -49,7 +49,8 @@ class NormListsTop(BufferedTop):
         window.load(messages)
         self.wheel.fit(len(window.ring.ids), self.buffers.arrays)
         self.messages.fit(self.weights)
-        self.dissemination.expect(self.weights, int(np.diff(messages.term_starts).max(initial=0)))
+        longest = int((messages.term_starts[1:] - messages.term_starts[:-1]).max(initial=0))
+        self.dissemination.expect(self.weights, longest)
         ends, size = np.zeros(messages.size, np.int64), window.size
         clock = np.array([window.first, window.stop, window.loaded, 0, size.n_messages, size.period_us, 0, 0], np.int64)
         while True:

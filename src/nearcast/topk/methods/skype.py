@@ -4,12 +4,13 @@ Paper      Skype, sections 5 (dissemination) and 6 (re-evaluation).
 Idea       A quadtree over subscriptions has inverted files in its leaves, in groups by alpha and sorted by theta.
            Bounds on place and words exclude cells, groups, the ends of groups, and single subscriptions. Buffers keep
            as many messages as a cost model says.
-Layout     Cells; posting lists by (leaf, term) in a hash table; postings of 43 bytes by group; buffers of 12 bytes an
+Layout     Cells; posting lists by term and leaf, side by side; postings of 50 bytes by group; buffers of 10 bytes an
            entry.
-Cost       An arrival visits the cells that it can reach, and looks up each of its terms in every leaf among them.
-Deviates   The words of the terms seen so far are summed exactly, since skipped groups would leave some out and the
-           bound on unseen terms would then be wrong. Alpha near 1 and near 0 have no text and no spatial limit. Rows
-           are added in bulk; the few that are new are in plain lists. The message index is ours, not an IR-tree.
+Cost       An arrival visits the cells that it can reach, then reads the groups of its terms in the leaves among them.
+Deviates   Lists are read term by term, not leaf by leaf, so that those of a term are neighbours in memory. The words
+           of the terms seen so far are summed exactly, since skipped groups would leave some out and the bound on
+           unseen terms would then be wrong. Alpha near 1 and near 0 have no text and no spatial limit. Rows are added
+           in bulk; the few that are new are in plain lists. The message index is ours, not an IR-tree.
 """
 
 from __future__ import annotations

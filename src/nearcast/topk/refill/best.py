@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel, lean_kernel
+from nearcast.arrays.vector import prefetch
 from nearcast.topk.buffered.buffers import COMPLETE, END, UNIT, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.method import Results
@@ -19,6 +20,7 @@ from nearcast.topk.refill.query import (
     SCANNED,
     SCORED,
     begin_search,
+    can_reach,
     collect_blocks,
     end_search,
     fitted,
@@ -28,7 +30,6 @@ from nearcast.topk.refill.query import (
     new_blocks,
     new_search,
     push,
-    reaches,
     score_under,
     sort_found,
 )
@@ -208,24 +209,46 @@ def run_search(world, search, blocks, row, n):
 @lean_kernel
 def scan_postings(world, search, row, n, rank, first, stop):
     """Score the live messages of some postings of the row's term of this rank, where their bound allows."""
-    postings, numbers, later = world.postings, search.numbers, search.later[rank]
     search.counters[SCANNED] += stop - first
+    for base in range(first, stop, BLOCK):
+        n_passing = find_passing(world, search, n, rank, base, min(base + BLOCK, stop))
+        score_passing(world, search, row, n, rank, n_passing)
+
+
+@lean_kernel
+def find_passing(world, search, n, rank, first, stop):
+    """Write the postings whose bound allows them, and prefetch their messages; return how many."""
+    ring, postings, passing, found = world.ring, world.postings, search.passing, 0
+    mask, term_mask = len(ring.ids) - 1, len(ring.terms) - 1
     least = least_score(search, n, world.embedding.slack)
     for p in range(first, stop):
-        arrival = postings.arrivals[p]
-        if arrival < world.first:
-            continue
-        square = 0.0
-        for d in range(3):
-            gap = postings.points[p, d] - numbers[d]
-            square += gap * gap
-        if not reaches(numbers, least, postings.values[p] + postings.gains[p] * later, square):
+        if postings.arrivals[p] >= world.first and can_reach(search, postings, p, rank, least):
+            at = postings.arrivals[p] & mask
+            prefetch(ring.starts, at)
+            prefetch(ring.counts, at)
+            prefetch(ring.places, 2 * at)
+            passing[found] = p
+            found += 1
+    for i in range(found):
+        at = ring.starts[postings.arrivals[passing[i]] & mask] & term_mask
+        prefetch(ring.terms, at)
+        prefetch(ring.values, at)
+    return found
+
+
+@lean_kernel
+def score_passing(world, search, row, n, rank, n_passing):
+    """Score the messages of the first n_passing postings, unless the best n have become too good for them."""
+    postings = world.postings
+    for i in range(n_passing):
+        p = search.passing[i]
+        if not can_reach(search, postings, p, rank, least_score(search, n, world.embedding.slack)):
             continue
         search.counters[SCORED] += 1
+        arrival = postings.arrivals[p]
         score = score_under(world.ring, arrival, world.rows, row, world.metric, search.marks, rank)
         if score >= 0.0:
             push(search, n, score, arrival)
-            least = least_score(search, n, world.embedding.slack)
 
 
 @lean_kernel

@@ -37,6 +37,7 @@ class Search(NamedTuple):
     counters: np.ndarray  # int64[5]
     scores: np.ndarray  # float64[n]  a heap of the best so far, the worst first
     arrivals: np.ndarray  # int32[n]
+    passing: np.ndarray  # int64[BLOCK]  postings of one block
 
 
 class Blocks(NamedTuple):
@@ -49,7 +50,15 @@ class Blocks(NamedTuple):
 
 def new_search() -> Search:
     whole = (np.empty(0, np.int32), np.empty(0, np.int32))
-    return Search(*whole, np.empty(0), np.zeros(N_NUMBERS), np.zeros(5, np.int64), np.empty(0), np.empty(0, np.int32))
+    return Search(
+        *whole,
+        np.empty(0),
+        np.zeros(N_NUMBERS),
+        np.zeros(5, np.int64),
+        np.empty(0),
+        np.empty(0, np.int32),
+        np.empty(BLOCK, np.int64),
+    )
 
 
 def fitted(search: Search, n_terms: int, longest_row: int, n: int) -> Search:
@@ -111,6 +120,16 @@ def reaches(numbers, least, words, square):
     """Whether a message with at most these words, and at least this squared distance, can score at least `least`."""
     left = numbers[PLACE] + numbers[WORDS] * min(1.0, words * numbers[PER_NORM]) - least
     return left >= 0.0 and left * left >= numbers[PLACE] * numbers[PLACE] * bent(square, numbers[BEND])
+
+
+@inline_kernel
+def can_reach(search, postings, p, rank, least):
+    """Whether the message of a posting of the row's term of this rank can score at least `least`."""
+    square = 0.0
+    for d in range(3):
+        gap = postings.points[p, d] - search.numbers[d]
+        square += gap * gap
+    return reaches(search.numbers, least, postings.values[p] + postings.gains[p] * search.later[rank], square)
 
 
 @lean_kernel

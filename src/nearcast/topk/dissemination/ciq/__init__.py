@@ -20,15 +20,15 @@ from nearcast.topk.dissemination.ciq.search import (
     SCANNED,
     CellLists,
     Merge,
+    Search,
+    find_rows,
     refit_limits,
-    search_path,
     set_limits,
 )
 from nearcast.topk.dissemination.contract import Concerned, Dissemination
 from nearcast.topk.dissemination.plain_lists import PlainLists
-from nearcast.topk.dissemination.verify import keep_concerned
 from nearcast.topk.rows import TopRows
-from nearcast.topk.score import Metric, clear_values, set_values
+from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 LARGEST_YOUNG_SHARE = 0.1
@@ -46,7 +46,6 @@ class Ciq(Dissemination):
         self._young = PlainLists(rows, metric)
         self._is_young = np.empty(0, bool)
         self._counters = np.zeros(2, np.int64)
-        self._n_scored = 0
         self._build(np.empty(0, np.int32))
 
     def _build(self, numbers: np.ndarray) -> None:
@@ -85,7 +84,7 @@ class Ciq(Dissemination):
         )
         set_limits(arrays, self._lists)
         self._candidates, self._scores = np.empty(self.rows.high, np.int32), np.empty(self.rows.high)
-        self._n_built = n
+        self._n_built, self._n_young = n, 0
 
     # -- rows
 
@@ -93,16 +92,18 @@ class Ciq(Dissemination):
         is_young = np.zeros(len(self.rows.arrays.ks), bool)
         is_young[: len(self._is_young)] = self._is_young
         self._is_young = is_young
-        if np.count_nonzero(is_young) + len(numbers) > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
+        if self._n_young + len(numbers) > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
             self._build(self.rows.live_rows())
             return
         self._young.add(numbers, weights)
         self._is_young[numbers] = True
+        self._n_young += len(numbers)
 
     def remove(self, numbers: np.ndarray) -> None:
         is_young = self._is_young[numbers]
         self._young.remove(numbers[is_young])
         self._is_young[numbers] = False
+        self._n_young -= int(np.count_nonzero(is_young))
         forget_rows(self._lists, numbers[~is_young])
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
@@ -117,16 +118,13 @@ class Ciq(Dissemination):
     # -- messages
 
     def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
-        ring, at = window.ring, arrival & (len(window.ring.ids) - 1)
-        place, values, n_terms = ring.places[at], self.values_of(len(weights)), int(ring.counts[at])
+        ring = window.ring
+        n_terms, values = int(ring.counts[arrival & (len(ring.ids) - 1)]), self.values_of(len(weights))
         merge = Merge(np.empty(n_terms, np.int64), np.empty(n_terms, np.int64), np.empty(n_terms), self._counters)
-        n = int(search_path(self._grid, self._lists, self.rows.arrays, ring, arrival, merge, self._candidates))
-        self._n_scored += n
-        set_values(ring, arrival, values)
-        n = keep_concerned(self.rows.arrays, self.metric, values, place, self._candidates, n, self._scores)
-        clear_values(ring, arrival, values)
+        search = Search(self._grid, self._lists, self.rows.arrays, self.metric, values)
+        n = int(find_rows(search, ring, arrival, merge, self._candidates, self._scores))
         found = Concerned(self._candidates[:n], self._scores[:n])
-        if not self._is_young.any():
+        if not self._n_young:
             return found
         more = self._young.find(window, arrival, weights)
         return Concerned(np.concatenate([found.rows, more.rows]), np.concatenate([found.scores, more.scores]))
@@ -140,8 +138,7 @@ class Ciq(Dissemination):
         return {
             "cells_per_row": CELLS_PER_ROW,
             "scanned": int(self._counters[SCANNED]),
-            "scored": self._n_scored,
-            "found": int(self._counters[FOUND]),
+            "scored": int(self._counters[FOUND]),
         }
 
 

@@ -23,18 +23,17 @@ from nearcast.topk.dissemination.igpt.search import (
     GROUPS_PRUNED,
     PREFIX_PRUNED,
     SCANNED,
+    SCORED,
     UNSEEN_PRUNED,
     Index,
     Query,
     Scratch,
-    follow_ups,
-    search_cells,
+    find_rows,
 )
-from nearcast.topk.dissemination.norm_lists.scan import MessageTerms, read_message
+from nearcast.topk.dissemination.norm_lists.scan import message_of
 from nearcast.topk.dissemination.plain_lists import PlainLists
-from nearcast.topk.dissemination.verify import keep_concerned
 from nearcast.topk.rows import TopRows
-from nearcast.topk.score import Metric, clear_values, set_values
+from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 LARGEST_YOUNG_SHARE = 0.1
@@ -55,44 +54,44 @@ class Igpt(Dissemination):
         self.prunes_groups = prunes_groups
         self._young = PlainLists(rows, metric)
         self._is_young = np.empty(0, bool)
-        self._counters = np.zeros(9, np.int64)
-        self._n_scored = 0
+        self._counters = np.zeros(10, np.int64)
+        self._message = message_of(64)
         self._build(np.empty(0, np.int32), np.empty(0))
 
     def _build(self, numbers: np.ndarray, weights: np.ndarray) -> None:
         """Make the index of these rows; no row is young."""
-        young = np.flatnonzero(self._is_young).astype(np.int32)
-        self._young.remove(young)
+        self._young.remove(np.flatnonzero(self._is_young).astype(np.int32))
         self._is_young = np.zeros(len(self.rows.arrays.ks), bool)
         self._weights = weights
         cells, leaves = make_cells(self.rows.arrays, numbers, self.space, self.leaf)
-        postings, directory = make_lists(self.rows, numbers, leaves, weights)
         inner = set_cells(self.rows, numbers, leaves, cells, self.metric.planar)
+        postings, directory = make_lists(self.rows, numbers, leaves, weights, inner)
         self._leaves = np.zeros(len(self.rows.arrays.ks), np.int32)
         self._leaves[numbers] = leaves
-        self._index = Index(
-            self.rows.arrays, cells, postings, directory, inner, weights, self.metric, self.prunes_groups
-        )
+        self._index = Index(self.rows.arrays, cells, postings, directory, weights, self.metric, self.prunes_groups)
         whole = (np.full(self.rows.high, NONE, np.int32), np.empty(self.rows.high, np.int32))
-        self._scratch = Scratch(*whole, np.empty(len(cells.boxes) + 4, np.int32), self._counters)
-        self._scores = np.empty(self.rows.high)
-        self._n_built, self._n_changed = len(numbers), 0
+        n_cells = len(cells.boxes)
+        by_cell = (np.empty(n_cells + 4, np.int32), np.empty(n_cells))
+        self._scratch = Scratch(*whole, *by_cell, np.empty(self.rows.high), self._counters)
+        self._n_built, self._n_changed, self._n_young = len(numbers), 0, 0
 
     # -- rows
 
     def add(self, numbers: np.ndarray, weights: np.ndarray) -> None:
         self._is_young = grown(self._is_young, len(self.rows.arrays.ks), fill=0)
-        n_young = int(np.count_nonzero(self._is_young)) + len(numbers)
-        if n_young > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
+        self._weights = weights
+        if self._n_young + len(numbers) > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
             self._build(self.rows.live_rows(), weights)
             return
         self._young.add(numbers, weights)
         self._is_young[numbers] = True
+        self._n_young += len(numbers)
 
     def remove(self, numbers: np.ndarray) -> None:
         is_young = self._is_young[numbers]
         self._young.remove(numbers[is_young])
         self._is_young[numbers] = False
+        self._n_young -= int(np.count_nonzero(is_young))
         forget_rows(self.rows.arrays, self._index.postings, self._index.directory, numbers[~is_young])
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
@@ -119,31 +118,23 @@ class Igpt(Dissemination):
     # -- messages
 
     def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
-        ring, at = window.ring, arrival & (len(window.ring.ids) - 1)
-        n_terms, place, values = int(ring.counts[at]), ring.places[at], self.values_of(len(weights))
-        terms = MessageTerms(np.empty(n_terms, np.int32), np.empty(n_terms), np.empty(n_terms), np.empty((n_terms, 5)))
-        read_message(ring, arrival, weights, terms)
+        n_terms = int(window.ring.counts[arrival & (len(window.ring.ids) - 1)])
+        if n_terms > len(self._message.terms):
+            self._message = message_of(2 * n_terms)
         sums = (np.empty(n_terms + 1), np.empty(n_terms + 1))
-        query = Query(terms.terms, terms.weights, *sums, values, place, arrival)
-        follow_ups(n_terms, query)
-        set_values(ring, arrival, values)
-        index = self._index._replace(rows=self.rows.arrays)
-        n = int(search_cells(index, query, n_terms, self._scratch))
-        self._n_scored += n
-        candidates = self._scratch.candidates
-        n = keep_concerned(self.rows.arrays, self.metric, values, place, candidates, n, self._scores)
-        clear_values(ring, arrival, values)
-        more = (
-            self._young.find(window, arrival, weights)
-            if self._is_young.any()
-            else Concerned(candidates[:0], sums[0][:0])
-        )
-        return Concerned(np.concatenate([candidates[:n], more.rows]), np.concatenate([self._scores[:n], more.scores]))
+        query = Query(self._message, *sums, self.values_of(len(weights)), np.zeros(1, np.int64))
+        scratch, index = self._scratch, self._index._replace(rows=self.rows.arrays, weights=weights)
+        n = int(find_rows(index, query, window.ring, arrival, scratch))
+        found = Concerned(scratch.candidates[:n], scratch.scores[:n])
+        if not self._n_young:
+            return found
+        more = self._young.find(window, arrival, weights)
+        return Concerned(np.concatenate([found.rows, more.rows]), np.concatenate([found.scores, more.scores]))
 
     @property
     def nbytes(self) -> int:
         index = self._index
-        arrays = (*index.cells, *index.postings, *index.directory, index.inner, self._leaves, self._scratch.seen)
+        arrays = (*index.cells, *index.postings, *index.directory, self._leaves, self._scratch.seen)
         return int(sum(array.nbytes for array in arrays)) + self._young.nbytes
 
     @property
@@ -157,8 +148,9 @@ class Igpt(Dissemination):
             "scanned": SCANNED,
             "prefix_pruned": PREFIX_PRUNED,
             "unseen_pruned": UNSEEN_PRUNED,
+            "scored": SCORED,
         }
-        return {name: int(self._counters[at]) for name, at in names.items()} | {"scored": self._n_scored}
+        return {name: int(self._counters[at]) for name, at in names.items()}
 
 
 @kernel

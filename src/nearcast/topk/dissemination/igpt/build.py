@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.arrays.intmap import IntMap
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.topk.dissemination.igpt.cells import (
@@ -26,9 +25,9 @@ from nearcast.topk.score import ALPHA, NORM, X, Y
 
 
 def make_lists(
-    rows: TopRows, numbers: np.ndarray, leaves: np.ndarray, weights: np.ndarray
+    rows: TopRows, numbers: np.ndarray, leaves: np.ndarray, weights: np.ndarray, inner: np.ndarray
 ) -> tuple[Postings, Directory]:
-    """Posting lists of rows whose leaves are known."""
+    """Posting lists of rows whose leaves and distances to the borders of leaves (by row number) are known."""
     arrays = rows.arrays
     counts = arrays.n_terms[numbers].astype(np.int64)
     own, ranked = (np.zeros(len(arrays.terms), np.int32) for _ in range(2))
@@ -37,7 +36,7 @@ def make_lists(
     ranks = np.arange(len(of_posting)) - np.repeat(starts_of(counts)[:-1], counts)
     terms = ranked[np.repeat(arrays.offsets[numbers], counts) + ranks]
     groups = _groups(arrays.numbers[numbers, ALPHA])[of_posting]
-    keys = leaves[of_posting].astype(np.int64) << 32 | terms
+    keys = terms.astype(np.int64) << 32 | leaves[of_posting]
     thetas = np.empty(len(numbers))
     set_theta_stars(arrays.numbers, numbers, thetas)
     order = np.lexsort((thetas[of_posting], groups, keys))
@@ -47,12 +46,16 @@ def make_lists(
     group_keys = keys[group_starts[:-1]]
     is_list = np.concatenate([[True], group_keys[1:] != group_keys[:-1]])[: len(group_keys)]
     list_starts = np.append(np.flatnonzero(is_list), len(group_keys)).astype(np.int32)
-    table = IntMap()
-    table.put(group_keys[list_starts[:-1]], np.arange(len(list_starts) - 1, dtype=np.int32))
-    directory = Directory(table.arrays.keys, table.arrays.values, list_starts, group_starts, own, ranked)
+    list_keys = group_keys[list_starts[:-1]]
+    term_starts = np.searchsorted(list_keys >> 32, np.arange(len(weights) + 1)).astype(np.int32)
+    directory = Directory(
+        term_starts, (list_keys & 0xFFFFFFFF).astype(np.int32), list_starts, group_starts, own, ranked
+    )
     own[arrays.offsets[numbers[of_posting]] + ranks] = np.arange(len(keys))
     postings = _postings(arrays.numbers[numbers[of_posting]], numbers[of_posting], ranks, terms[order], weights)
-    postings = postings._replace(theta_stars=thetas[of_posting], groups=(np.cumsum(is_group) - 1).astype(np.int32))
+    own_inner = np.nextafter(inner[numbers[of_posting]].astype(np.float32), np.float32(0.0))
+    groups = (np.cumsum(is_group) - 1).astype(np.int32)
+    postings = postings._replace(theta_stars=thetas[of_posting], inner=own_inner, groups=groups)
     set_all_rests(postings, group_starts)
     set_sums(arrays, numbers, postings, own)
     return postings, directory
@@ -64,7 +67,7 @@ def _postings(
     n, alphas, norms = len(rows), numbers[:, ALPHA], numbers[:, NORM]
     stars = np.where(alphas > LARGEST_ALPHA, 0.0, alphas / np.maximum(1.0 - alphas, 1e-9))
     shares = np.where(norms > 0.0, weights[terms] / np.where(norms > 0.0, norms, 1.0), 0.0).astype(np.float32)
-    rests = (np.zeros(n, np.float32), np.zeros(n), np.zeros(n, np.float32))
+    rests = (np.zeros(n, np.float32), np.zeros(n, np.float32), np.zeros(n), np.zeros(n, np.float32))
     columns = (rows.astype(np.int32), ranks.astype(np.uint16), np.zeros(n), stars, shares)
     return Postings(*columns, *rests, np.zeros(n, np.int32))
 

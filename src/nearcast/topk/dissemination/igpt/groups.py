@@ -1,4 +1,4 @@
-"""Posting lists by leaf and term, divided into groups by alpha* and sorted by theta* within a group.
+"""Posting lists by term and leaf, divided into groups by alpha* and sorted by theta* within a group.
 
 alpha* = alpha / (1 - alpha), theta* = theta / (1 - alpha). Rows whose alpha is near 1 have no such numbers: they are in
 a last group, which no text limit prunes.
@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.intmap import IntMapArrays
 from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.score import ALPHA, THETA
 
@@ -31,6 +30,7 @@ class Postings(NamedTuple):
     alpha_stars: np.ndarray  # float64[n]
     weights: np.ndarray  # float32[n]  of the term in the row's vector of length 1
     sums: np.ndarray  # float32[n]  the weights of this term and the row's later ones, added up
+    inner: np.ndarray  # float32[n]  the distance of the row to the border of its leaf, rounded down
     rest_alphas: np.ndarray  # float64[n]  the largest alpha* from here to the end of the group
     rest_weights: np.ndarray  # float32[n]  the largest weight from here to the end of the group
     groups: np.ndarray  # int32[n]
@@ -39,16 +39,12 @@ class Postings(NamedTuple):
 class Directory(NamedTuple):
     """Where lists and groups are."""
 
-    list_keys: np.ndarray  # int64[...]  a hash table from leaf * n_terms + term to the number of a list
-    list_values: np.ndarray  # int32[...]
+    term_starts: np.ndarray  # int32[n_terms+1]  the first list of each term that the rows had when this was made
+    list_leaves: np.ndarray  # int32[n_lists]  ascending within a term
     list_starts: np.ndarray  # int32[n_lists+1]  the first group of each list
     group_starts: np.ndarray  # int32[n_groups+1]  the first posting of each group
     own: np.ndarray  # int32[...]  the posting of each row and rank, parallel to the terms of `TopRows`
     ranked: np.ndarray  # int32[...]  the terms of each row by rank, parallel to the terms of `TopRows`
-
-    @property
-    def table(self) -> IntMapArrays:
-        return IntMapArrays(self.list_keys, self.list_values)
 
 
 @lean_kernel
@@ -81,14 +77,13 @@ def _swap(postings, directory, offsets, first, second):
         value = column[first]
         column[first] = column[second]
         column[second] = value
-    weight, total = postings.weights[first], postings.sums[first]
+    for column in (postings.weights, postings.sums, postings.inner):
+        short = column[first]
+        column[first] = column[second]
+        column[second] = short
     row, rank = postings.rows[first], postings.ranks[first]
-    postings.weights[first] = postings.weights[second]
-    postings.sums[first] = postings.sums[second]
     postings.rows[first] = postings.rows[second]
     postings.ranks[first] = postings.ranks[second]
-    postings.weights[second] = weight
-    postings.sums[second] = total
     postings.rows[second] = row
     postings.ranks[second] = rank
     for p in (first, second):

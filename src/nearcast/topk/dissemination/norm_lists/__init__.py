@@ -35,9 +35,9 @@ from nearcast.topk.dissemination.norm_lists.scan import (
     SCANNED,
     SCORED,
     STRIDE,
-    MessageTerms,
     Scratch,
     keep_concerned,
+    message_of,
     read_message,
     search_lists,
     set_probe,
@@ -71,7 +71,7 @@ class NormLists(Dissemination):
         counters = np.zeros(2, np.int64)
         by_row = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
         self.scratch = Scratch(np.zeros(N_PROBE, np.float32), np.zeros(STRIDE, np.uint8), *by_row, counters)
-        self.message = _message_of(64)
+        self.message = message_of(64)
         self.scores = np.empty(0)
 
     def _clear(self) -> None:
@@ -185,7 +185,7 @@ class NormLists(Dissemination):
         if len(weights) * CLASSES > len(self.lists.directory):
             self._fit(weights)
         if n_terms > len(self.message.terms):
-            self.message = _message_of(2 * n_terms)
+            self.message = message_of(2 * n_terms)
 
     def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
         ring, at = window.ring, arrival & (len(window.ring.ids) - 1)
@@ -211,7 +211,3 @@ class NormLists(Dissemination):
     def stats(self) -> dict[str, int]:
         counters = self.scratch.counters
         return {"scanned": int(counters[SCANNED]), "scored": int(counters[SCORED])}
-
-
-def _message_of(n: int) -> MessageTerms:
-    return MessageTerms(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty((n, CLASSES)))

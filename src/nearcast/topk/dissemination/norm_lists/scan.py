@@ -34,6 +34,11 @@ class MessageTerms(NamedTuple):
     rests: np.ndarray  # float64[n, CLASSES]  the norm of the largest weights behind each term: 0, 1, 2, 3, or all
 
 
+def message_of(n: int) -> MessageTerms:
+    """Room for a message of up to n terms."""
+    return MessageTerms(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty((n, CLASSES)))
+
+
 class Scratch(NamedTuple):
     """Working memory of a search."""
 
