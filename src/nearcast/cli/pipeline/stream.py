@@ -61,8 +61,8 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
+    from nearcast.ingest.pipeline.checks import check_stream
     from nearcast.ingest.pipeline.steps import require_inputs
-    from nearcast.spark.streaming.stream import check_stream
 
     files = [messages] if source == "files" else []
     require_inputs([index, *files, *([str(changes)] if changes else [])])

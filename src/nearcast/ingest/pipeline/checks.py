@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from nearcast.geo.space import Space
 from nearcast.ingest.mapping import Kind, resolve_columns
 from nearcast.ingest.row_groups import empty_table
 from nearcast.matching.method import find_method
+from nearcast.sharding.live.ownership import check_own, mounted_folder
 from nearcast.sharding.sharded_index import open_sharded
 from nearcast.sharding.weights import given_weights
 from nearcast.storage.location import locate
@@ -34,6 +36,16 @@ def check_build(subscriptions: str, messages: str | None, out: str, options: Map
 def check_match(index: str, messages: str) -> None:
     open_sharded(index)
     check_table(messages, "messages")
+
+
+def check_stream(index: str, messages: str | None, outputs: Sequence[str]) -> None:
+    """Raise what a stream would raise about its places, without Spark."""
+    if messages is not None and not Path(messages).is_dir():
+        raise InvalidInput(f"{messages} is no folder; a stream reads message files that are moved into one")
+    open_sharded(index)
+    marks = ("_stream.json", "stream.json")
+    for path, what, mark in zip(outputs, ("output", "checkpoint"), marks, strict=True):
+        check_own(mounted_folder(path, what), mark)
 
 
 def check_table(path: str, kind: Kind | None = None) -> None:

@@ -6,7 +6,6 @@ import functools
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.errors import NearcastError
@@ -139,7 +138,3 @@ def _changes_in(frame: DataFrame, known: Collection[str], dialect: Dialect) -> N
     """The changes of a joined micro-batch, in the order of its rows unless they have a column `order`."""
     table = frame.where("change IS NOT NULL").select("change.*").toArrow()
     return NewChanges([], list(known), read_changes(table, "changes", dialect))
-
-
-def changes_folder(changes: str | Path | None) -> ChangeFolder | None:
-    return None if changes is None else ChangeFolder(Path(changes))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,16 +22,15 @@ from typing import Any
 from nearcast.errors import InvalidInput
 from nearcast.ingest.stream_batch import deliver_files, deliver_rows, deliver_values, dialect_of
 from nearcast.sharding.index_handle import IndexHandle
-from nearcast.sharding.live.change_folder import count_other_files
+from nearcast.sharding.live.change_folder import ChangeFolder, count_other_files
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.input_chooser import InputChooser
-from nearcast.sharding.live.ownership import FolderLock, check_own, claim, mounted_folder
+from nearcast.sharding.live.ownership import FolderLock, claim, mounted_folder
 from nearcast.sharding.live.stream_output import StreamOutput
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
-from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.runtime.failures import is_slow_start, plain_failures, retry_slow_start
 from nearcast.spark.runtime.session import DataFrame, SparkSession
-from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, changes_folder, join_changes
+from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, join_changes
 from nearcast.spark.streaming.broker import open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
 
@@ -138,16 +137,6 @@ class _Places:
     changes: str | None
 
 
-def check_stream(index: str, messages: str | None, outputs: Sequence[str]) -> None:
-    """Raise what a stream would raise about its places, without Spark."""
-    if messages is not None and not Path(messages).is_dir():
-        raise InvalidInput(f"{messages} is no folder; a stream reads message files that are moved into one")
-    open_sharded(index)
-    marks = ("_stream.json", "stream.json")
-    for path, what, mark in zip(outputs, ("output", "checkpoint"), marks, strict=True):
-        check_own(mounted_folder(path, what), mark)
-
-
 class StreamQuery:
     """A running stream. `query` is Spark's StreamingQuery, `counts` what was done since the start."""
 
@@ -168,7 +157,8 @@ class StreamQuery:
             session = source.sparkSession
             self._compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
             chooser = InputChooser(saved, places.index, dialect_of, self._compactor)
-            changes, sink = changes_folder(places.changes), open_sink(given.sink, given.sink_options)
+            changes = ChangeFolder(Path(places.changes)) if places.changes is not None else None
+            sink = open_sink(given.sink, given.sink_options)
             self._batches = Batches(chooser, self._output, how, changes, sink, given.on_batch, given.most_attempts)
             newest = saved.newest()
             saved.source_log.check(None if newest is None else newest.batch, self._output.newest())
