@@ -53,6 +53,10 @@ class MissingPart(NearcastError):
     """A dependency outside nearcast is missing; the message names it and says how to install it."""
 
 
+class DataLoss(NearcastError):
+    """A stream cannot read input that it still needs, such as trimmed entries. It stopped instead of leaving it out."""
+
+
 class StorageError(NearcastError, OSError):
     """A file system or an object store does not answer, refuses, or is of an unknown kind. The message names the URL
     and the remedy.

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
+
+import pyarrow as pa
 
 from nearcast.ingest import ingest_part as ingest
+from nearcast.ingest import stream_batch as task
 from nearcast.ingest.ingest_part import IngestJob, PartCounts
 from nearcast.ingest.sources import Part
+from nearcast.ingest.stream_batch import StreamJob
 from nearcast.spark.batch import match_task
 from nearcast.spark.batch.match_task import MatchJob
 from nearcast.spark.runtime.tasks import ArrowPayload
@@ -72,3 +77,16 @@ def ingest_part(deaths: Deaths, part: Part, job: IngestJob) -> PartCounts:
     if _is_first(Path(deaths.folder) / deaths.kind):
         _kill(deaths)
     return counts
+
+
+def deliver_deadly_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """`deliver_files`, where a file with "deadly" in its name kills its worker as soon as it is read."""
+    read = task._chunks_of_file
+
+    def read_or_die(path: str) -> Iterator[Any]:
+        if "deadly" in Path(path).name:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read(path)
+
+    with mock.patch.object(task, "_chunks_of_file", read_or_die):
+        return task.deliver_files(job, batches)

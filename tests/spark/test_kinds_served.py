@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from nearcast.geo.space import LONLAT
+from nearcast.ingest.stream_batch import served_kinds
 from nearcast.sharding.live.changes import read_changes
 from nearcast.sharding.planning.plan import make_router
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.runtime.one_process import OneProcess
 from nearcast.spark.streaming.compaction import untouched
-from nearcast.spark.streaming.task import served_kinds
 from nearcast.tables import Dialect, write_table
 from nearcast.text.analyser import Analyser
 

@@ -15,41 +15,12 @@ import pytest
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.demo.demo_subscriptions import changes_table, sample_messages, subscriptions_table
-from nearcast.errors import InvalidInput, MissingPart
+from nearcast.errors import InvalidInput, NearcastError
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.streaming.stream import run_stream
+from stream_scene import Scene
 from stream_world import COLUMNS, IN_ORDER, World, delivered, put, scored, weights_of
-
-
-class Scene:
-    """Folders of one stream."""
-
-    def __init__(self, spark: Any, root: Path, world: World, shards: int = 1) -> None:
-        self.spark, self.root, self.world = spark, root, world
-        put(world.table(), root / "subscriptions")
-        (root / "incoming").mkdir()
-        (root / "changes").mkdir()
-        build_sharded(spark, str(root / "subscriptions"), str(root / "index"), shards=shards)
-
-    def path(self, name: str) -> str:
-        return str(self.root / name)
-
-    def run(self, **options: Any) -> dict[str, Any]:
-        given: dict[str, Any] = {"changes": self.path("changes"), "once": True} | options
-        paths = [self.path(name) for name in ("index", "incoming", "matches", "checkpoint")]
-        return run_stream(self.spark, *paths, **given)
-
-    def say(self, n: int, name: str | None = None) -> None:
-        put(self.world.messages(n), self.root / "incoming", name)
-
-    def change(self, n: int, name: str) -> None:
-        put(self.world.change(n), self.root / "changes", name)
-
-    def check(self) -> None:
-        wanted = self.world.all_expected()
-        assert wanted.num_rows > 0
-        assert delivered(self.root / "matches").equals(wanted)
 
 
 @pytest.mark.parametrize("shards", [1, 2, 7, 32])
@@ -219,7 +190,7 @@ def test_folders_of_others_are_refused(spark: Any, tmp_path: Path) -> None:
         scene.run(twice=True)
     with pytest.raises(InvalidInput, match="no folder"):
         run_stream(spark, paths[0], scene.path("nowhere"), scene.path("m4"), scene.path("c4"), once=True)
-    with pytest.raises(MissingPart, match="Kafka needs"):
+    with pytest.raises(NearcastError, match="Kafka needs the option 'kafka.bootstrap"):
         run_stream(spark, *paths, scene.path("m5"), scene.path("c5"), once=True, source="kafka")
     with pytest.raises(InvalidInput, match="no source"):
         run_stream(spark, *paths, scene.path("m6"), scene.path("c6"), once=True, source="pigeons")

@@ -32,13 +32,13 @@ SECONDS_WITHOUT_A_BATCH = 240
 class Driver:
     """One run of the stream, in a session of processes of its own."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, has_frames: bool) -> None:
         environment = os.environ | {
             "NEARCAST_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
             "NEARCAST_DRIVER_MEMORY": "512m",
         }
         with open(root / "driver.log", "ab") as log:
-            command = [sys.executable, stream_driver.__file__, str(root), MASTER]
+            command = [sys.executable, stream_driver.__file__, str(root), MASTER, *(["frames"] if has_frames else [])]
             self.process = subprocess.Popen(command, start_new_session=True, stderr=log, env=environment)
 
     def own(self) -> list[Process]:
@@ -64,7 +64,7 @@ class Driver:
         self.process.wait()
 
 
-def run_with_kills(root: Path, world: World, kills: list[str], seed: int) -> int:
+def run_with_kills(root: Path, world: World, kills: list[str], seed: int, has_frames: bool = False) -> int:
     """Stream to the end; every few batches a process dies and a change file comes. How many drivers it took."""
     choose = random.Random(seed)
     left = list(kills)
@@ -72,7 +72,7 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int) -> int
     while True:
         n_drivers += 1
         assert n_drivers <= 3 + 2 * len(kills), (root / "driver.log").read_text()[-2000:]
-        driver = Driver(root)
+        driver = Driver(root, has_frames)
         try:
             since = time.monotonic()
             while driver.process.poll() is None:
@@ -83,7 +83,7 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int) -> int
                     continue
                 seen, since = n_batches, time.monotonic()
                 if seen % 2:
-                    put(world.change(8), root / "changes", f"{n_changes:04d}.parquet")
+                    put(in_order(world.change(8), n_changes), root / "changes", f"{n_changes:04d}.parquet")
                     n_changes += 1
                 time.sleep(choose.uniform(0.0, 1.0))  # anywhere in the batches that follow
                 if left and driver.kill(left[0], choose):
@@ -95,16 +95,22 @@ def run_with_kills(root: Path, world: World, kills: list[str], seed: int) -> int
             driver.end()
 
 
-def check(root: Path, base: pa.Table) -> None:
+def in_order(changes: pa.Table, number: int) -> pa.Table:
+    """Changes that say their order: Spark reads the files of a batch in an order of its own."""
+    return changes.append_column("order", pa.array(range(1_000 * number, 1_000 * number + changes.num_rows)))
+
+
+def check(root: Path, base: pa.Table, has_frames: bool = False) -> None:
     """Each batch against the library, with the messages and the change files that are on record for it."""
-    files = files_of_batches(root)
+    files = files_of_batches(root, 0)
+    changes = files_of_batches(root, 1) if has_frames else {}
     names = [name for batch in files.values() for name in batch]
     assert sorted(names) == sorted(path.name for path in (root / "incoming").glob("*.parquet")), "each file once"
     live = {row["id"]: row for row in base.to_pylist()}
     found, weights = [], weights_of(base)
     for batch in sorted(files):
         manifest = json.loads((root / f"matches/batch={batch}/_manifest.json").read_bytes())
-        for name in manifest["change_files"]:
+        for name in sorted(changes[batch]) if has_frames else manifest["change_files"]:
             for row in pq.read_table(root / "changes" / name).to_pylist():
                 live.pop(row["id"], None)
                 if row.pop("op") == "insert":
@@ -115,21 +121,19 @@ def check(root: Path, base: pa.Table) -> None:
     assert wanted.num_rows and delivered(root / "matches").equals(wanted)
 
 
-def files_of_batches(root: Path) -> dict[int, list[str]]:
+def files_of_batches(root: Path, source: int) -> dict[int, list[str]]:
     """What Spark put into each batch, by its own logs: the source numbers its files by entries, a batch ends at one.
     After a crash between the two logs a batch holds several entries.
     """
     spark_logs = root / "checkpoint/spark"
     found: dict[str, int] = {}
-    for log in (spark_logs / "sources/0").glob("[0-9]*"):
+    for log in (spark_logs / f"sources/{source}").glob("[0-9]*"):
         for line in log.read_text().splitlines():
             if line.startswith("{"):
                 entry = json.loads(line)
                 found[entry["path"].rpartition("/")[2]] = entry["batchId"]
-    ends = {
-        int(log.name): json.loads(log.read_text().splitlines()[-1])["logOffset"]
-        for log in (spark_logs / "offsets").glob("[0-9]*")
-    }
+    lines = {int(log.name): log.read_text().splitlines()[2 + source] for log in (spark_logs / "offsets").glob("[0-9]*")}
+    ends = {batch: -1 if line == "-" else json.loads(line)["logOffset"] for batch, line in lines.items()}
     batches: dict[int, list[str]] = {batch: [] for batch in ends}
     for name, entry in found.items():
         batches[min(batch for batch, end in ends.items() if end >= entry)].append(name)
@@ -171,10 +175,17 @@ def test_a_local_stream_goes_on_when_its_workers_are_killed(spark: Any, tmp_path
     check(tmp_path, base)
 
 
+@pytest.mark.skipif(JIT_DISABLED, reason="what is killed does not depend on how kernels run")
+def test_a_stream_of_frames_survives_a_worker_and_its_driver(spark: Any, tmp_path: Path) -> None:
+    world, base = prepared(spark, tmp_path, 10)
+    assert run_with_kills(tmp_path, world, ["worker", "driver"], 4, has_frames=True) > 1
+    check(tmp_path, base, has_frames=True)
+
+
 @pytest.mark.slow
-def test_fifty_kills(spark: Any, tmp_path: Path) -> None:
-    choose = random.Random(2)
-    kills = [choose.choice(["worker", "worker", "executor", "driver"]) for _ in range(50)]
+@pytest.mark.parametrize("has_frames", [False, True])
+@pytest.mark.parametrize("target", ["worker", "executor", "driver"])
+def test_fifty_kills(spark: Any, tmp_path: Path, target: str, has_frames: bool) -> None:
     world, base = prepared(spark, tmp_path, 90)  # Spark keeps its logs of 100 batches: `check` reads them
-    run_with_kills(tmp_path, world, kills, 3)
-    check(tmp_path, base)
+    run_with_kills(tmp_path, world, [target] * 50, 3, has_frames)
+    check(tmp_path, base, has_frames)

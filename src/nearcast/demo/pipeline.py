@@ -67,7 +67,7 @@ def run_with_pipeline(
     session: SparkSession, pipeline: Pipeline, n_drawn: int, force: bool, working: Working
 ) -> DemoResult:
     """Run a pipeline made by `sample_pipeline`, and check its batch and its stream against the library."""
-    steps = run_pipeline(session, pipeline, force, working)
+    steps = run_pipeline(lambda: session, pipeline, force, working)
     with working("checking against brute force"):
         messages = sample_messages()
         subscriptions = subscriptions_table(messages, n_drawn)

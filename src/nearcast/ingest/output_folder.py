@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import glob
 import os
@@ -16,6 +17,9 @@ import pyarrow.parquet as pq
 from nearcast.errors import InvalidInput
 from nearcast.storage.location import locate
 
+_OLD = ".old"
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+
 
 class NewFolder:
     """A folder in preparation. `publish` moves it into its place; leaving the block without `publish` removes it.
@@ -28,8 +32,7 @@ class NewFolder:
         if not replaces_anything:
             check_replaceable(self._place)
         self._place.parent.mkdir(parents=True, exist_ok=True)
-        for left in self._place.parent.glob(f".{glob.escape(self._place.name)}.{'[0-9a-f]' * 8}"):
-            shutil.rmtree(left, ignore_errors=True)  # by a run that was killed
+        self._recover()
         self.path = self._place.with_name(f".{self._place.name}.{uuid.uuid4().hex[:8]}")
         self.path.mkdir()
 
@@ -40,12 +43,34 @@ class NewFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def publish(self) -> None:
-        """Replace the old folder, which is absent only while the new one is renamed."""
-        if self._place.exists():
-            self._place.rename(self._place.with_name(f"{self.path.name}.old"))
-        self.path.rename(self._place)
-        for old in self._place.parent.glob(f".{glob.escape(self._place.name)}.{'[0-9a-f]' * 8}.old"):
+        """Replace the old folder, in one step where the file system can exchange two folders."""
+        if not self._place.exists():
+            os.rename(self.path, self._place)
+        elif not _exchange(self.path, self._place):
+            os.rename(self._place, self._place.with_name(f"{self.path.name}{_OLD}"))
+            os.rename(self.path, self._place)  # after a kill before this, the next run brings back the old folder
+        for old in self._left(_OLD):
             shutil.rmtree(old, ignore_errors=True)
+
+    def _recover(self) -> None:
+        """Bring back the old folder if a run was killed between two renames; remove what killed runs left."""
+        old = self._left(_OLD)
+        if old and not self._place.exists():
+            os.rename(max(old, key=os.path.getmtime), self._place)
+        for left in self._left():
+            shutil.rmtree(left, ignore_errors=True)
+
+    def _left(self, ending: str = "") -> list[Path]:
+        return list(self._place.parent.glob(f".{glob.escape(self._place.name)}.{'[0-9a-f]' * 8}{ending}"))
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where system or file system cannot."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    return bool(renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
 def mounted_path(place: str | os.PathLike[str]) -> str:

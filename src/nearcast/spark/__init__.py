@@ -1,4 +1,5 @@
-"""nearcast on Spark: DataFrames in, DataFrames out; and the pipeline from raw files to matches.
+"""nearcast on Spark: DataFrames in, DataFrames out; streams with live changes; and the pipeline from raw files
+to matches.
 
     from nearcast import spark as ncs
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nearcast.spark.frames.sql import register as register
     from nearcast.spark.frames.text import tokens as tokens
     from nearcast.spark.frames.text import vocabulary as vocabulary
+    from nearcast.spark.streaming.stream import stream as stream
 
     open_index = open_handle
 
@@ -30,6 +32,7 @@ _PLACES = {
     "open_index": ("nearcast.sharding.index_handle", "open_handle"),
     "register": ("nearcast.spark.frames.sql", "register"),
     "rejects": ("nearcast.spark.frames.match", "rejects"),
+    "stream": ("nearcast.spark.streaming.stream", "stream"),
     "tokens": ("nearcast.spark.frames.text", "tokens"),
     "vocabulary": ("nearcast.spark.frames.text", "vocabulary"),
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import as_arrow_stream, decode_values
+from nearcast.ingest.brokers.values import as_arrow_stream, decode_values
 
 
 def batch_of(*values: bytes | None) -> pa.RecordBatch:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nearcast.errors import DataLoss
 from nearcast.geo.space import LONLAT
-from nearcast.sharding.live.changes import find_change_files, join_changes, read_change_files, read_changes
+from nearcast.sharding.live.change_folder import SECONDS_TO_WRITE, ChangeFolder, find_change_files
+from nearcast.sharding.live.changes import join_changes, read_changes
 from nearcast.sharding.live.delta import (
     NO_DELTA,
     apply_changes,
@@ -195,17 +198,39 @@ def test_a_young_file_that_cannot_be_read_waits_and_so_do_those_after_it(tmp_pat
     put(rows(insert(1, "a")), tmp_path, "1.parquet")
     (tmp_path / "2.parquet").write_bytes(b"PAR1 half of a")
     put(rows(remove(1)), tmp_path, "3.parquet")
-    names = ["1.parquet", "2.parquet", "3.parquet"]
-    taken, changes = read_change_files(tmp_path, names, DIALECT)
-    assert taken == names[:1] and state(changes) == {1: ["a"]}
-    os.utime(tmp_path / "2.parquet", (time.time() - 60,) * 2)
-    taken, changes = read_change_files(tmp_path, names, DIALECT)
-    assert taken == names and state(changes) == {1: "removed"}
-    assert changes.rejects["source"].to_pylist() == ["2.parquet"]
+    folder = ChangeFolder(tmp_path)
+    found = folder.read((), DIALECT)
+    assert found.files == ["1.parquet"] and state(found.changes) == {1: ["a"]}
+    assert found.waiting == ["2.parquet", "3.parquet"] == folder.waiting(found.files)
+    for age in (60, -3_600):  # a date in the future says nothing
+        os.utime(tmp_path / "2.parquet", (time.time() - age,) * 2)
+        found = ChangeFolder(tmp_path).read((), DIALECT)
+        assert len(found.files) == 3 and state(found.changes) == {1: "removed"} and not found.waiting
+        assert found.changes.rejects["source"].to_pylist() == ["2.parquet"]
+
+
+def test_a_young_file_waits_only_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "1.parquet").write_bytes(b"PAR1 half of a")
+    folder = ChangeFolder(tmp_path)
+    assert folder.read((), DIALECT).waiting == ["1.parquet"]
+    later = time.monotonic() + SECONDS_TO_WRITE
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    os.utime(tmp_path / "1.parquet", (time.time() + 1,) * 2)  # the clock of its writer is fast
+    assert folder.read((), DIALECT).changes.rejects.num_rows == 1
+
+
+def test_a_folder_that_vanished_is_no_empty_one(tmp_path: Path) -> None:
+    folder = ChangeFolder(tmp_path / "later")
+    assert not folder.read((), DIALECT).are_there
+    (tmp_path / "there").mkdir()
+    folder = ChangeFolder(tmp_path / "there")
+    (tmp_path / "there").rmdir()
+    with pytest.raises(DataLoss, match="is gone"):
+        folder.read((), DIALECT)
 
 
 def test_change_files_may_be_csv_or_json_lines(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("op,id,tokens,xmin,ymin,xmax,ymax\ninsert,1,a b,0,0,1,1\nremove,2,,,,,\n")
-    (tmp_path / "2.jsonl").write_text('{"op": "insert", "id": 3, "expression": "a OR b", "x": 1, "y": 1}\n')
-    _, changes = read_change_files(tmp_path, ["1.csv", "2.jsonl"], DIALECT)
+    (tmp_path / "2.JSONL").write_text('{"op": "insert", "id": 3, "expression": "a OR b", "x": 1, "y": 1}\n')
+    changes = ChangeFolder(tmp_path).read((), DIALECT).changes
     assert state(changes) == {1: ["a", "b"], 2: "removed", 3: None} and not changes.rejects.num_rows

@@ -187,7 +187,7 @@ def run(
     folder = None if out is None else Path(mounted_path(out))
     chosen = read_pipeline(pipeline, folder) if pipeline else sample_pipeline(folder or Path("pipeline-output"))
     with on_spark(master, as_json) as spark:
-        steps = run_pipeline(spark.session, chosen, force, spark.working)
+        steps = run_pipeline(lambda: spark.session, chosen, force, spark.working)
     report, rows = chosen.path("report.html"), [_row(name, result) for name, result in steps.items()]
     write_report(report, read_statistics(chosen), title="nearcast pipeline", more=[html_table(_TITLES, rows)])
     table = text_table(_TITLES, rows, caption=f"written to {chosen.out}: tables, index and report.html")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
@@ -31,11 +32,26 @@ Force = Annotated[bool, Option("--force", help="Repeat steps that are up to date
 Index = Annotated[str, place(metavar="INDEX", help="Made by `pipeline build`: a path or a URL.")]
 
 
-class OnSpark(NamedTuple):
-    """A Spark session and the progress display."""
+class OnSpark:
+    """A Spark session, started on first use, and the progress display."""
 
-    session: SparkSession
-    display: Progress
+    def __init__(self, master: str | None, display: Progress) -> None:
+        self._master = master
+        self.display = display
+        self.started: SparkSession | None = None  # only if it did not exist before
+
+    @cached_property
+    def session(self) -> SparkSession:
+        from nearcast.spark.runtime.session import open_session, running_session
+
+        running = running_session()
+        if running is not None:
+            return running
+        with working(self.display, "starting Spark"):
+            self.started = open_session(self._master)
+        # Spark logs the Java stack of each failed task; the command prints the reason in one line.
+        self.started.sparkContext.setLogLevel(os.environ.get("NEARCAST_SPARK_LOG", "OFF"))
+        return self.started
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -58,31 +74,28 @@ class OnSpark(NamedTuple):
 def on_spark(master: str | None, quiet: bool) -> Iterator[OnSpark]:
     """A session that ends with the block, unless it existed before."""
     from nearcast.spark.runtime.failures import plain_failures
-    from nearcast.spark.runtime.session import open_session, running_session
 
-    before = running_session()
     with plain_failures(), progress(quiet) as display:
-        with working(display, "starting Spark"):
-            session = before or open_session(master)
-        if before is None:
-            # Spark logs the Java stack of each failed task; the command prints the reason in one line.
-            session.sparkContext.setLogLevel(os.environ.get("NEARCAST_SPARK_LOG", "OFF"))
+        spark = OnSpark(master, display)
         try:
-            yield OnSpark(session, display)
+            yield spark
         finally:
-            if before is None:
-                session.stop()
+            if spark.started is not None:
+                spark.started.stop()
 
 
 def run_one_step(stage: Stage, master: str | None, force: bool, as_json: bool) -> None:
     """Run one step and show its result. A step that is up to date does not even start Spark."""
     from nearcast.ingest.pipeline.steps import run_step
+    from nearcast.spark.runtime.failures import plain_failures
 
     def work() -> dict[str, Any]:
+        stage.check()
         with on_spark(master, as_json) as spark, spark.working(stage.step.name):
             return stage.work(spark.session)
 
-    done = run_step(stage.step, work, force)
+    with plain_failures():
+        done = run_step(stage.step, work, force)
     if done.was_done and not as_json:
         note(f"{stage.step.name}: up to date; use --force to repeat it")
     result = {"step": stage.step.name, "up_to_date": done.was_done, "out": stage.step.outputs[0], **done.result}

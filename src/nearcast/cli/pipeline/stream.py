@@ -38,6 +38,16 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
         ),
     ] = None,
     every: Annotated[float, Option(min=0, help="Minimum seconds between micro-batches.")] = 0.0,
+    skip_lost_data: Annotated[
+        bool,
+        Option(
+            "--skip-lost-data",
+            help="Go on, with a reject, where a broker deleted messages before they were read. [default: stop]",
+        ),
+    ] = False,
+    most_attempts: Annotated[
+        int, Option(min=1, help="Set a file aside when reading it has killed so many workers.")
+    ] = 3,
     max_files: Annotated[int, Option(min=1, help="Maximum number of files in a micro-batch.")] = 256,
     master: Master = None,
     as_json: Json = False,
@@ -51,11 +61,14 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline stream --index index --messages incoming --out delivered --checkpoint checkpoint --once
     """
+    from nearcast.ingest.pipeline.checks import check_stream
     from nearcast.ingest.pipeline.steps import require_inputs
 
     files = [messages] if source == "files" else []
     require_inputs([index, *files, *([str(changes)] if changes else [])])
+    check_stream(index, messages if files else None, [str(out), str(checkpoint)])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
+    options |= {"fail_on_data_loss": not skip_lost_data, "most_attempts": most_attempts}
     options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
     paths = [index, messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:

@@ -3,15 +3,13 @@
 A change file is Parquet, CSV or JSON Lines with the columns `op` ("insert" or "remove"), `id` and, for inserts, the
 columns of the subscriptions table. Inserting a known id replaces it; removing an unknown id is no error. The rows of a
 file take effect in their order, or in the order of the whole numbers in a column `order`. Files that are found together
-take effect in the order of their names. A file must appear complete (write it elsewhere, then rename it). It is read
-once, and may be deleted when it is in effect. Bad rows are rejected one by one; the other rows of the file take effect.
+take effect in the order of their names (change_folder.py finds and reads them). A file must appear complete (write it
+elsewhere, then rename it). It is read once, and may be deleted when it is in effect. Bad rows are rejected one by one;
+the other rows of the file take effect.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -28,16 +26,13 @@ from nearcast.sharding.normalise import (
     served_dialect,
     with_source,
 )
-from nearcast.tables import Dialect, as_arrow, read_subscriptions
+from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import column, strings_of, whole_numbers
 from nearcast.tables.faults import Faults
 from nearcast.text.vocabulary import Vocabulary
 
-ENDINGS = (".parquet", ".pq", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 DELTA_METHOD = "pyramid"
 """The method for inserted subscriptions of kind `match`: for so few of them, choosing one costs more than it saves."""
-MOST_SECONDS_TO_WRITE = 10.0
-"""An unreadable file younger than this may still be incomplete: it waits, and so do all files after it."""
 
 
 class Changes(NamedTuple):
@@ -53,41 +48,6 @@ class Changes(NamedTuple):
         return np.concatenate([self.inserted["id"].to_numpy(), self.removed])
 
 
-def find_change_files(folder: Path, known: Collection[str]) -> tuple[list[str], list[str]]:
-    """(new files in the order of their names, known files that still exist), as paths within the folder."""
-    if not folder.is_dir():
-        return [], list(known)
-    found = []
-    for file in folder.rglob("*"):
-        name = file.relative_to(folder).as_posix()
-        if name.lower().endswith(ENDINGS) and not any(part[0] in "._" for part in name.split("/")):
-            found.append(name)
-    found.sort()
-    return [name for name in found if name not in known], [name for name in found if name in known]
-
-
-def read_change_files(folder: Path, names: list[str], dialect: Dialect) -> tuple[list[str], Changes]:
-    """(the files that were read, their effect). The other files must be tried again: see MOST_SECONDS_TO_WRITE."""
-    read: list[Changes] = []
-    for k, name in enumerate(names):
-        try:
-            table = as_arrow(folder / name)
-        except InvalidInput as error:
-            if _is_young(folder / name):
-                return names[:k], join_changes(read)
-            read.append(_no_changes(file_reject(name, error.reason)))
-            continue
-        read.append(read_changes(table, name, dialect))
-    return names, join_changes(read)
-
-
-def _is_young(file: Path) -> bool:
-    try:
-        return time.time() - file.stat().st_mtime < MOST_SECONDS_TO_WRITE
-    except FileNotFoundError:
-        return True  # removed after the listing: not there, so not read
-
-
 def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     """The effect of one table of changes. A fault of a whole column rejects the rows that need the column."""
     faults = Faults(table.num_rows, "skip")
@@ -97,7 +57,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
         given_order = column(table, "order")
         order = None if given_order is None else whole_numbers(given_order, "order", faults)
     except InvalidInput as error:
-        return _no_changes(file_reject(name, error.reason, error.column))
+        return no_changes(file_reject(name, error.reason, error.column))
     _check_inserts(table, is_insert, dialect, faults)
     rejects = with_source(faults.raise_or_reject(table), name)
     good = faults.good_rows
@@ -112,7 +72,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
 def join_changes(parts: list[Changes]) -> Changes:
     """The effect of several changes, one after the other."""
     if not parts:
-        return _no_changes(SOURCE_REJECTS_SCHEMA.empty_table())
+        return no_changes(SOURCE_REJECTS_SCHEMA.empty_table())
     ids = np.concatenate([part.ids for part in parts])
     is_last = np.zeros(len(ids), bool)
     is_last[_last_of_each(ids)] = True
@@ -130,7 +90,7 @@ def join_changes(parts: list[Changes]) -> Changes:
     )
 
 
-def _no_changes(rejects: pa.Table) -> Changes:
+def no_changes(rejects: pa.Table) -> Changes:
     return Changes(SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), rejects, 0)
 
 

@@ -7,7 +7,8 @@ CHECKPOINT/plans/plan-<batch>.json    the version of the index and the delta of 
 CHECKPOINT/index/versions/<name>/     versions in use: those of the user's index (as hard links, so that a new build
                                       cannot remove them) and those that compaction made
 CHECKPOINT/deltas/<name>/             deltas in use
-CHECKPOINT/spark/                     offsets and commits of the streaming framework
+CHECKPOINT/attempts/<batch>/          marks of the files that tasks of a repeated batch read (attempts.py)
+CHECKPOINT/spark/                     offsets and commits of the streaming framework (source_log.py)
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ from typing import NamedTuple
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import CorruptFile
+from nearcast.sharding.live.attempts import Attempts
+from nearcast.sharding.live.source_log import SourceLog
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
+from nearcast.storage.location import Location, locate
 
 _KEPT = 3
 """Records kept, with the folders that they name. A stream repeats at most the newest batch; more are for inspection."""
@@ -34,7 +38,9 @@ class BatchInputs(NamedTuple):
     base: str  # a version in CHECKPOINT/index
     delta: str | None  # a folder in CHECKPOINT/deltas
     files: list[str]  # change files that take effect with this batch
-    n_changes: int  # good rows in them
+    n_changes: int  # good rows that take effect
+    new_changes: bool = False  # the delta was made for this batch: its rejects are this batch's
+    offsets: tuple[str, ...] | list[str] = ()  # where the batch ends in each source, as Spark recorded it
 
 
 class StreamCheckpoint:
@@ -45,6 +51,7 @@ class StreamCheckpoint:
         self.index = self.root / "index"
         self.deltas = self.root / "deltas"
         self._records = self.root / "plans"
+        self.source_log = SourceLog(self.root / "spark")
         self.deltas_in_use: set[str] = set()
         """Deltas that a compaction reads: kept whatever the records say."""
         for folder in (self.index / "versions", self.deltas, self._records):
@@ -71,6 +78,9 @@ class StreamCheckpoint:
         write_whole(self._file(inputs.batch), json.dumps(inputs._asdict()).encode())
         self._remove_old()
 
+    def attempts(self, batch: int, most: int) -> Attempts:
+        return Attempts(str(self.root / "attempts" / str(batch)), most)
+
     def base_of(self, inputs: BatchInputs) -> ShardedIndex:
         return open_sharded(self.index, inputs.base)
 
@@ -79,11 +89,14 @@ class StreamCheckpoint:
 
     def pin(self, current: ShardedIndex) -> str:
         """Keep a version of the user's index for as long as a record names it; return its name here."""
-        source = Path(current.path)
+        source = locate(current.path)
         target = self.index / "versions" / source.name
         if not target.exists():
             unfinished = target.with_name(f"pinning-{uuid.uuid4().hex[:12]}")
-            shutil.copytree(source, unfinished, copy_function=_link)
+            if source.is_local:
+                shutil.copytree(source.path, unfinished, copy_function=_link)
+            else:
+                _download(source, unfinished)
             unfinished.rename(target)
         return source.name
 
@@ -107,6 +120,13 @@ class StreamCheckpoint:
             # A version newer than all recorded ones is one that compaction has just finished.
             if folder.name not in bases and folder.name < newest:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _download(source: Location, target: Path) -> None:
+    for entry in source.files():
+        file = target / entry.location.path[len(source.path.rstrip("/")) + 1 :]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        entry.location.download(file)
 
 
 def _link(source: str, target: str) -> str:

@@ -1,9 +1,9 @@
 """The table that a stream writes: one folder per micro-batch, which appears complete or not at all.
 
-OUT/_stream.json                     the id of the stream that writes here
+OUT/_stream.json                     the id of the stream that writes here; OUT/_lock is locked while it runs
 OUT/batch=<id>/part-*.parquet        matches with scores (null for kind `match`), sorted within each row group
 OUT/batch=<id>/_rejects-*.parquet    rejected messages and change rows, with reasons
-OUT/batch=<id>/_manifest.json        counts, files, and what the batch was matched against
+OUT/batch=<id>/_manifest.json        counts, files, inputs, and what the batch was matched against
 OUT/_staging/                        files of tasks that are not committed yet
 """
 
@@ -23,30 +23,29 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import sync_folder, write_whole
 from nearcast.errors import InvalidInput
 from nearcast.sharding.live.checkpoint import BatchInputs
+from nearcast.sharding.live.ownership import FolderLock, claim
 from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
 from nearcast.tables import RANKED_SCHEMA, write_table
 
 
 class StreamOutput:
-    """The committed batches of one stream, in the folder `out`."""
+    """The committed batches of one stream, in the folder `out`, which is locked until `close`."""
 
     def __init__(self, out: str | os.PathLike[str], stream: str) -> None:
         self.root = Path(out)
-        self._stream = stream
-        self._claim()
+        # Batch numbers begin at 0 in every checkpoint, so two streams must not write here.
+        if claim(self.root / "_stream.json", stream, "is not empty and was not written by a stream") != stream:
+            raise InvalidInput(f"{self.root} holds the matches of another checkpoint; name a new folder")
+        self._lock = FolderLock(self.root, "output")
         shutil.rmtree(self.root / "_staging", ignore_errors=True)  # left by runs that crashed
 
-    def _claim(self) -> None:
-        """Refuse a folder of another stream: batch numbers begin at 0 in every checkpoint."""
-        mark = self.root / "_stream.json"
-        if mark.exists():
-            if json.loads(mark.read_bytes())["stream"] != self._stream:
-                raise InvalidInput(f"{self.root} holds the matches of another checkpoint; name a new folder")
-            return
-        if self.root.is_dir() and any(each.name[0] != "." for each in self.root.iterdir()):
-            raise InvalidInput(f"{self.root} is not empty and was not written by a stream; name a new folder")
-        self.root.mkdir(parents=True, exist_ok=True)
-        write_whole(mark, json.dumps({"stream": self._stream}).encode())
+    def close(self) -> None:
+        self._lock.close()
+
+    def newest(self) -> int | None:
+        """The newest committed batch."""
+        numbers = (path.parent.name.partition("=")[2] for path in self.root.glob("batch=*/_manifest.json"))
+        return max((int(number) for number in numbers if number.isdigit()), default=None)
 
     def folder(self, batch: int) -> Path:
         return self.root / f"batch={batch}"
@@ -85,9 +84,16 @@ class StreamOutput:
             "delta": inputs.delta,
             "change_files": inputs.files,
             "files": sorted(names),
+            "inputs": sorted(name for part in parts for name in part["inputs"]),
+            "offsets": list(inputs.offsets),
         }
         write_whole(whole / "_manifest.json", json.dumps(manifest).encode())
-        whole.rename(self.folder(inputs.batch))
+        try:
+            whole.rename(self.folder(inputs.batch))
+        except OSError as error:
+            if self.manifest(inputs.batch) is None:
+                raise
+            raise InvalidInput(f"another stream wrote batch {inputs.batch} to {self.root}: {error.strerror}") from None
         sync_folder(self.root)
         shutil.rmtree(stage, ignore_errors=True)
         return manifest

@@ -24,7 +24,7 @@ from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.ingest_part import IngestJob, PartCounts, column_names_of, ingest_part, reason_kind
 from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
-from nearcast.ingest.output_folder import NewFolder
+from nearcast.ingest.output_folder import NewFolder, check_replaceable, mounted_path
 from nearcast.ingest.row_groups import duplicate_id_reason, parquet_files
 from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
@@ -75,8 +75,7 @@ def ingest(
     """Fill the folders `out` and `rejects`, replacing their content, and return the counts, which are also in
     `out/_counts.json`: read = accepted + rejected, and the rejects by reason.
     """
-    found, rules = _read_arguments(sources, kind, mapping, options)
-    _check_apart(out, rejects)
+    found, rules = check_ingest(sources, kind, mapping, out, rejects, options)
     with NewFolder(out) as clean, NewFolder(rejects) as bad, NewFolder(f"{os.path.abspath(out)}.seen") as seen:
         folders = (str(clean.path), str(bad.path), str(seen.path))
         job = IngestJob(rules, options.text_format, options.make_ids, *folders)
@@ -91,10 +90,13 @@ def ingest(
     return summary
 
 
-def _read_arguments(
-    sources: Sequence[str], kind: Kind, mapping: Mapping[str, str], options: IngestOptions
+def check_ingest(
+    sources: Sequence[str], kind: Kind, mapping: Mapping[str, str], out: str, rejects: str, options: IngestOptions
 ) -> tuple[list[Source], IngestRules]:
-    """(the raw files, the rules): the arguments, checked before Spark runs anything."""
+    """(the raw files, the rules): the arguments, checked without Spark."""
+    _check_apart(out, rejects)
+    for place in (out, rejects):
+        check_replaceable(Path(mounted_path(place)))
     _check_encoding(options.encoding)
     dialect = Dialect(options.analyser, Space.of(options.space), "skip")
     found = find_sources(sources, options.format)

@@ -17,6 +17,7 @@ from typing import Any
 from nearcast.errors import NearcastError
 from nearcast.ingest.pipeline.pipeline_file import Pipeline
 from nearcast.ingest.pipeline.steps import Step, files_of, require_inputs, run_step
+from nearcast.matching.method import find_method
 from nearcast.spark.pipeline.stages import Stage, stages
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.streaming.stream import run_stream
@@ -26,24 +27,33 @@ Working = Callable[[str], AbstractContextManager[None]]
 """Gives a context for a named step, for example one that shows a progress bar while the step runs."""
 
 
-def run_pipeline(session: SparkSession, pipeline: Pipeline, force: bool, working: Working) -> dict[str, dict[str, Any]]:
+OpenSession = Callable[[], SparkSession]
+"""Gives the session, which is started when the first step needs it."""
+
+
+def run_pipeline(session: OpenSession, pipeline: Pipeline, force: bool, working: Working) -> dict[str, dict[str, Any]]:
     """The result of each step, by the name of the step. `seconds` are those of the run that did the work."""
     require_inputs([*pipeline.messages.sources, *pipeline.subscriptions.sources])
-    results = {stage.step.name: _run_stage(session, stage, force, working) for stage in stages(pipeline)}
+    every = stages(pipeline)
+    for stage in every:
+        if stage.step.name.startswith("ingest"):  # the inputs of other steps are made by these
+            stage.check()
+    find_method("match", pipeline.method)
     if pipeline.stream_files:
-        results["stream"] = _run_stage(session, replay_stage(pipeline), force, working)
-    return results
+        every.append(replay_stage(pipeline))
+    return {stage.step.name: _run_stage(session, stage, force, working) for stage in every}
 
 
-def _run_stage(session: SparkSession, stage: Stage, force: bool, working: Working) -> dict[str, Any]:
+def _run_stage(session: OpenSession, stage: Stage, force: bool, working: Working) -> dict[str, Any]:
     def work() -> dict[str, Any]:
+        spark = session()
         start = time.perf_counter()
-        result = stage.work(session)
+        with working(stage.step.name):
+            result = stage.work(spark)
         # A stage may report its own seconds: the stream leaves out its check.
         return {"seconds": time.perf_counter() - start, **result}
 
-    with working(stage.step.name):
-        done = run_step(stage.step, work, force)
+    done = run_step(stage.step, work, force)
     return {**done.result, "up_to_date": done.was_done}
 
 

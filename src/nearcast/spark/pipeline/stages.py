@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 from nearcast.arrays.bundle import write_whole
 from nearcast.ingest.mapping import Kind
 from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.pipeline.checks import check_build, check_match, check_table
 from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
 from nearcast.ingest.pipeline.steps import Step
 from nearcast.ingest.sources import local_source
 from nearcast.sharding.layout import Layout
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.batch.ingest import IngestOptions, ingest
+from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.batch.statistics import statistics
 from nearcast.spark.batch.vocabulary import build_vocabulary
@@ -33,10 +34,11 @@ Work = Callable[[SparkSession], dict[str, Any]]
 
 
 class Stage(NamedTuple):
-    """A step and its work."""
+    """A step, its work, and a check of its arguments that needs neither Spark nor the output of other steps."""
 
     step: Step
     work: Work
+    check: Callable[[], object] = lambda: None
 
 
 def stages(pipeline: Pipeline) -> list[Stage]:
@@ -61,12 +63,17 @@ def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[
     raw = raw._replace(sources=tuple(map(local_source, raw.sources)))
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
-    return Stage(step, lambda session: ingest(session, raw.sources, kind, raw.mapping, out, rejects, options=given))
+    arguments = (raw.sources, kind, raw.mapping, out, rejects)
+    return Stage(
+        step,
+        lambda session: ingest(session, *arguments, options=given),
+        lambda: check_ingest(*arguments, given),
+    )
 
 
 def vocabulary_stage(messages: str, out: str) -> Stage:
     step = Step("vocabulary", (messages,), (out,), {})
-    return Stage(step, lambda session: build_vocabulary(session, messages, out))
+    return Stage(step, lambda session: build_vocabulary(session, messages, out), lambda: check_table(messages))
 
 
 def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
@@ -90,10 +97,14 @@ def build_stage(subscriptions: str, messages: str | None, out: str, options: Map
         made = build_sharded(session, subscriptions, out, messages=messages, **options)
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
 
-    return Stage(step, work)
+    return Stage(step, work, lambda: check_build(subscriptions, messages, out, options))
 
 
 def match_stage(index: str, messages: str, out: str, layout: Layout) -> Stage:
     mounted_path(out)
     step = Step("match", (index, messages), (out,), {"layout": layout})
-    return Stage(step, lambda session: match_batch(session, index, messages, out, layout=layout))
+    return Stage(
+        step,
+        lambda session: match_batch(session, index, messages, out, layout=layout),
+        lambda: check_match(index, messages),
+    )

@@ -15,7 +15,7 @@ _OURS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.\w+: (.+)")
 _PYTHON = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Input|Interrupt)): (.+)")
 _JAVA = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.+)")
 _SLOW_START = re.compile("Python worker (failed )?to connect back")
-_ATTEMPTS = 3
+ATTEMPTS = 3
 _NO_REASON = ("An error occurred while calling", "Traceback (most recent call last)", "JVM stacktrace")
 
 T = TypeVar("T")
@@ -59,8 +59,8 @@ def failure_reason(error: BaseException) -> str:
 
 
 def retry(work: Callable[[], T], is_worth: Callable[[Exception], bool]) -> T:
-    """The result of `work`, which is repeated after errors that are worth it, up to _ATTEMPTS times in all."""
-    for _ in range(_ATTEMPTS - 1):
+    """The result of `work`, which is repeated after errors that are worth it, up to ATTEMPTS times in all."""
+    for _ in range(ATTEMPTS - 1):
         try:
             return work()
         except Exception as error:
@@ -73,4 +73,8 @@ def retry_slow_start(work: Callable[[], T]) -> T:
     """The result of `work`, which is repeated if a Python worker was too slow to start. The worker that reads the
     offsets of a broker is not forked from the daemon, and Spark gives it ten seconds even on a busy machine.
     """
-    return retry(work, lambda error: _SLOW_START.search(str(error)) is not None)
+    return retry(work, is_slow_start)
+
+
+def is_slow_start(error: Exception) -> bool:
+    return _SLOW_START.search(str(error)) is not None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import nearcast
 from nearcast.errors import MissingPart
+from nearcast.ingest.pipeline.master import check_master
 from nearcast.spark.runtime.java import find_java, start_java
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def open_session(master: str | None = None, options: dict[str, Any] | None = Non
     if running is not None:
         return running
     master = master or os.environ.get("NEARCAST_MASTER", LOCAL)
+    check_master(master)
     _prepare_environment(master)
     package = None if is_local(master) else package_as_zip()
     settings = {"spark.master": master, "spark.app.name": "nearcast", **_settings(master)}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.ingest.broker_values import as_arrow_stream
+from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.spark.runtime.session import DataFrame, SparkSession
 
 NO_SHARD = -1
@@ -69,6 +69,13 @@ def collect_reports(reports: DataFrame) -> list[Any]:
 def as_report(value: Any) -> pa.RecordBatch:
     """A row of REPORT_SQL."""
     return pa.record_batch([pa.array([pickle.dumps(value)], pa.binary())], names=["report"])
+
+
+def report_once(
+    work: Callable[[Iterable[pa.RecordBatch]], Any], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The task of mapInArrow whose only row is the report of `work`."""
+    yield as_report(work(batches))
 
 
 def task_numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +22,10 @@ import pyarrow.parquet as pq
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
 from nearcast.ingest.row_groups import Source, n_rows_of
+from nearcast.ingest.stream_batch import dialect_of
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
+from nearcast.sharding.live.input_chooser import Compacted
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
 from nearcast.spark.batch.build import OWN_TABLE, build_sharded
@@ -32,20 +33,11 @@ from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.runtime.failures import failure_reason, is_spark_error
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
-from nearcast.spark.streaming.task import dialect_of
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.text.vocabulary import Vocabulary
 
 _TABLE = "_table"  # a file in versions that compaction made: the path of the table that it was built from
-
-
-class Compacted(NamedTuple):
-    """A finished compaction."""
-
-    base: str
-    number: int
-    version: str
 
 
 @dataclass

@@ -5,42 +5,44 @@ are matched against is recorded before the matching (sharding/live/checkpoint.py
 under the number of the batch (sharding/live/stream_output.py). If anything is killed in between, the next run repeats
 the unfinished batch with the same inputs, or finds its matches in place.
 
-Index, messages, matches and checkpoint must be on file systems that driver and workers see under the same paths.
+Index, output and checkpoint must be on file systems that driver and workers see under the same paths.
 """
 
 from __future__ import annotations
 
-import functools
-import json
+import os
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput
+from nearcast.ingest.stream_batch import deliver_files, deliver_rows, deliver_values, dialect_of
+from nearcast.sharding.index_handle import IndexHandle
+from nearcast.sharding.live.change_folder import ChangeFolder, count_other_files
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
+from nearcast.sharding.live.input_chooser import InputChooser
+from nearcast.sharding.live.ownership import FolderLock, claim, mounted_folder
 from nearcast.sharding.live.stream_output import StreamOutput
-from nearcast.spark.runtime.failures import is_spark_error, plain_failures, retry, retry_slow_start
+from nearcast.sharding.match_shards import MESSAGE_COLUMNS
+from nearcast.spark.runtime.failures import is_slow_start, plain_failures, retry_slow_start
 from nearcast.spark.runtime.session import DataFrame, SparkSession
-from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports
-from nearcast.spark.streaming.broker import Sink, open_sink, open_source
+from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, join_changes
+from nearcast.spark.streaming.broker import open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
-from nearcast.spark.streaming.input_chooser import InputChooser
-from nearcast.spark.streaming.task import StreamJob, deliver_files, deliver_values
 
 _POLL_SECONDS = 0.2
-_COUNTS = ("messages", "pairs", "rejected", "changes", "changes_rejected")
+_STARTS = 3  # of a query whose Python worker was too slow to start
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+Paths = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """The options of `run_stream` beside its paths."""
+    """The options of `run_stream` beside its paths, and of `stream` but for the source."""
 
     once: bool = False  # stop when all present messages are matched
     source: str = "files"  # or "redis", "kafka"
@@ -49,11 +51,13 @@ class StreamOptions:
     sink_options: Mapping[str, str] = field(default_factory=dict)
     max_files: int = 256  # per micro-batch
     every: float = 0.0  # least seconds between micro-batches
+    fail_on_data_loss: bool = True  # stop where a broker no longer has entries; if not, they are rejected by number
+    most_attempts: int = 3  # a file that kills so many workers is set aside
     subscriptions: str | None = None  # the table that the index was built from, if the manifest does not name it
     compact_share: float = 0.1  # of the base: with more changes, a new base is built
     compact_least: int = 10_000  # changed subscriptions: with fewer, no new base is built
     compact_most: int = 100_000  # with more, one always is: each worker builds an index of them after each change
-    on_batch: Callable[[dict[str, Any]], None] | None = None  # called with the manifest of each batch
+    on_batch: OnBatch | None = None  # called with the manifest of each batch
     until: threading.Event | None = None  # when set, the stream stops after the current batch
 
 
@@ -72,90 +76,194 @@ def run_stream(
     `messages` is a folder of Parquet, CSV or JSON Lines files, each moved there complete, or the name of a broker's
     stream. `changes` is a folder of change files (see sharding/live/changes.py). `options` are the fields of
     StreamOptions. A sink gets each batch's matches after they are in `out`, as (DataFrame, batch number); after a
-    crash it may get a batch again, with the same rows. Returns the counts batches, messages, pairs, rejected, changes
-    and changes_rejected, and the seconds.
+    crash it may get a batch again, with the same rows. Returns the counts batches, messages, pairs, rejected, changes,
+    changes_rejected, change_files_waiting and files_ignored, and the seconds.
     """
     given = _checked(options)
     started = time.perf_counter()
-    with plain_failures(), _locked(Path(checkpoint)) as stream_id:
-        saved = StreamCheckpoint(checkpoint)
-        bounds = (given.compact_least, given.compact_most)
-        compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
-        output = StreamOutput(out, stream_id)
-        limits = {"maxFilesPerTrigger": str(given.max_files)} if given.source == "files" else {}
-        options_of_source = {**given.source_options, **limits}
+    has_files = given.source == "files"
+    more = (
+        {"maxFilesPerTrigger": str(given.max_files)}
+        if has_files
+        else {"failOnDataLoss": str(given.fail_on_data_loss).lower()}
+    )
+    options_of_source = {**more, **given.source_options}
+    with plain_failures():
+        how = BatchInput(deliver_files if has_files else deliver_values, has_files)
         source = retry_slow_start(lambda: open_source(session, given.source, messages, options_of_source))
-        batches = _Batches(InputChooser(saved, index, changes, compactor), output, given)
+        query = StreamQuery(source, how, _Places(index, out, checkpoint, changes), given)
+        query.run()
+    ignored = {"files_ignored": count_other_files(Path(messages))} if has_files else {}
+    return {**query.counts, **ignored, "seconds": time.perf_counter() - started}
+
+
+def stream(
+    messages: DataFrame,
+    index: IndexHandle | Paths,
+    *,
+    out: Paths,
+    changes: DataFrame | Paths | None = None,
+    checkpoint: Paths | None = None,
+    columns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> StreamQuery:
+    """Start to match a streaming DataFrame while subscriptions change, and write each match exactly once.
+
+    `messages` has the columns of a messages table; `columns` names yours, as in {"text": "body", "x": "lon"}.
+    `changes` is a streaming DataFrame with the columns `op` ("insert" or "remove"), `id` and those of a subscription,
+    or a folder of such files. The changes of a micro-batch take effect before its messages are matched, in the order of
+    a column `order`, or of the rows. `out` receives a folder for each micro-batch with matches, rejects and a
+    manifest. `checkpoint` is OUT-checkpoint by default. `options` are the other fields of StreamOptions.
+    """
+    given = _checked(options)
+    folder = os.fspath(changes) if isinstance(changes, str | os.PathLike) else None
+    frame = None if isinstance(changes, str | os.PathLike) else changes
+    _check_frames(messages, frame)
+    messages = _named(messages, columns or {})
+    out = os.fspath(out).rstrip("/")
+    places = _Places(_index_path(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
+    with plain_failures():
+        source = messages if frame is None else join_changes(messages, frame)
+        query = StreamQuery(source, BatchInput(deliver_rows, has_changes=frame is not None), places, given)
+        query.start()
+    return query
+
+
+@dataclass(frozen=True)
+class _Places:
+    index: str
+    out: str
+    checkpoint: str
+    changes: str | None
+
+
+class StreamQuery:
+    """A running stream. `query` is Spark's StreamingQuery, `counts` what was done since the start."""
+
+    def __init__(self, source: DataFrame, how: BatchInput, places: _Places, given: StreamOptions) -> None:
+        self._source, self._given = source, given
+        self.query: Any = None
+        root = mounted_folder(places.checkpoint, "checkpoint")
+        self._lock = FolderLock(root, "checkpoint")
         try:
-            retry_slow_start(lambda: _run(source, batches, saved, given))
-        finally:
-            compactor.close()
-    failure = {} if compactor.failure is None else {"compaction_failed": compactor.failure}
-    return {**batches.counts, **failure, "seconds": time.perf_counter() - started}
+            stream_id = claim(root / "stream.json", None, "is not empty and no checkpoint of a stream")
+            saved = self._checkpoint = StreamCheckpoint(root)
+            self._output = StreamOutput(mounted_folder(places.out, "output"), stream_id)
+        except BaseException:
+            self._lock.close()
+            raise
+        try:
+            bounds = (given.compact_least, given.compact_most)
+            session = source.sparkSession
+            self._compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
+            chooser = InputChooser(saved, places.index, dialect_of, self._compactor)
+            changes = ChangeFolder(Path(places.changes)) if places.changes is not None else None
+            sink = open_sink(given.sink, given.sink_options)
+            self._batches = Batches(chooser, self._output, how, changes, sink, given.on_batch, given.most_attempts)
+            newest = saved.newest()
+            saved.source_log.check(None if newest is None else newest.batch, self._output.newest())
+        except BaseException:
+            self._release()
+            raise
 
+    def start(self) -> None:
+        given = self._given
+        trigger: dict[str, Any] = {"processingTime": f"{given.every} seconds"}
+        writer = self._source.writeStream.foreachBatch(self._batches)
+        writer = writer.trigger(**({"availableNow": True} if given.once else trigger))
+        self._batches.is_stopped = False
+        with _quick_checkpoints(self._source.sparkSession):
+            self.query = writer.option("checkpointLocation", str(self._checkpoint.root / "spark")).start()
 
-class _Batches:
-    """What Spark calls for each micro-batch."""
-
-    def __init__(self, chooser: InputChooser, output: StreamOutput, options: StreamOptions) -> None:
-        self._chooser = chooser
-        self._output = output
-        self._options = options
-        self._deliver = deliver_files if options.source == "files" else deliver_values
-        self._sink = open_sink(options.sink, options.sink_options)
-        self.lock = threading.Lock()  # locked while a batch is matched
-        self.is_stopped = False
-        self.counts = dict.fromkeys(("batches", *_COUNTS), 0)
-
-    def __call__(self, messages: DataFrame, batch: int) -> None:
-        with self.lock:
-            if self.is_stopped:  # if this returned, Spark would take the batch for done
-                raise InterruptedError("the stream is stopping")
-            done_before = self._output.manifest(batch)
-            manifest = done_before or self._match(messages, batch)
-            if self._sink is not None:
-                self._sink(messages.sparkSession.read.parquet(str(self._output.folder(batch))), batch)
-            if done_before is None:  # otherwise an earlier run counted it but ended before Spark recorded it
-                self.counts["batches"] += 1
-                for name in _COUNTS:
-                    self.counts[name] += manifest[name]
-                if self._options.on_batch is not None:
-                    self._options.on_batch(manifest)
-
-    def _match(self, messages: DataFrame, batch: int) -> dict[str, Any]:
-        inputs = self._chooser.inputs_for(batch)
-        checkpoint = self._chooser.checkpoint
-        stage = self._output.stage()
-        job = StreamJob(checkpoint.base_of(inputs), checkpoint.delta_path(inputs), str(stage))
-        delivered = messages.mapInArrow(functools.partial(self._deliver, job), REPORT_SQL)
-        # With a local master, Spark does not repeat a task whose worker was killed.
-        parts = retry(lambda: collect_reports(delivered), is_spark_error)
-        rejects = checkpoint.deltas / inputs.delta / "rejects.parquet" if inputs.delta and inputs.files else None
-        return self._output.commit(inputs, stage, parts, rejects)
-
-
-def _run(source: DataFrame, batches: _Batches, checkpoint: StreamCheckpoint, options: StreamOptions) -> None:
-    trigger: dict[str, Any] = {"availableNow": True} if options.once else {"processingTime": f"{options.every} seconds"}
-    writer = source.writeStream.foreachBatch(batches).trigger(**trigger)
-    batches.is_stopped = False
-    with _quick_checkpoints(source.sparkSession):
-        query = writer.option("checkpointLocation", str(checkpoint.root / "spark")).start()
-    try:
-        while not query.awaitTermination(_POLL_SECONDS):
-            if options.until is not None and options.until.is_set():
+    def run(self) -> None:
+        """Start, and wait until the stream ends or is told to."""
+        until = self._given.until
+        for left in reversed(range(_STARTS)):
+            try:
+                self.start()
+                while not self.query.awaitTermination(_POLL_SECONDS):
+                    if until is not None and until.is_set():
+                        break
                 break
-    finally:
-        _stop(query, batches)
+            except Exception as error:
+                if not left or not is_slow_start(error):
+                    raise self._batches.error or error from None
+            finally:
+                self.stop()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait for the end, or some seconds; return whether the stream has ended. Raise its error in one line."""
+        with plain_failures():
+            try:
+                ended = bool(self.query.awaitTermination(timeout) if timeout else self.query.awaitTermination() or True)
+            except Exception as error:
+                self._release()
+                raise self._batches.error or error from None
+        if ended:
+            self._release()
+        return ended
+
+    def processAllAvailable(self) -> None:
+        """Wait until everything that is there now is matched."""
+        with plain_failures():
+            try:
+                self.query.processAllAvailable()
+            except Exception as error:
+                raise self._batches.error or error from None
+
+    @property
+    def isActive(self) -> bool:
+        return bool(self.query.isActive)
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        failure = {} if self._compactor.failure is None else {"compaction_failed": self._compactor.failure}
+        return {**self._batches.counts, **self._batches.waiting(), **failure}
+
+    def stop(self) -> None:
+        """Stop after the current batch; a second interrupt does not wait for the batch."""
+        try:
+            with self._batches.lock:
+                self._batches.is_stopped = True
+        finally:
+            self._batches.is_stopped = True
+            if self.query is not None:
+                self.query.stop()
+            self._release()
+
+    def _release(self) -> None:
+        self._compactor.close()
+        self._output.close()
+        self._lock.close()
 
 
-def _stop(query: Any, batches: _Batches) -> None:
-    """Stop the query after the current batch; a second interrupt does not wait for the batch."""
-    try:
-        with batches.lock:
-            batches.is_stopped = True
-    finally:
-        batches.is_stopped = True
-        query.stop()
+def _check_frames(messages: Any, changes: Any) -> None:
+    for frame in (messages, changes):
+        if frame is not None and not getattr(frame, "isStreaming", False):
+            raise InvalidInput(f"this is not a streaming DataFrame but {type(frame).__name__}; use spark.readStream")
+    if changes is not None and not {"op", "id"} <= {*changes.columns}:
+        raise InvalidInput(f"changes need a column 'op' and a column 'id'; they have {', '.join(changes.columns)}")
+
+
+def _index_path(index: IndexHandle | Paths) -> str:
+    """The folder of the index: until the first change, a stream follows its current version."""
+    if not isinstance(index, IndexHandle):
+        return os.fspath(index)
+    if index.sharded is None:
+        raise InvalidInput(f"{index.path}: a stream needs an index in shards; make one with nearcast.spark.build_index")
+    return index.path.partition("?")[0].rpartition("/versions/")[0] + "".join(index.path.partition("?")[1:])
+
+
+def _named(messages: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """Only the columns that matching reads, under our names: mapInArrow would send all to Python."""
+    there = messages.columns
+    for ours, theirs in columns.items():
+        if ours not in MESSAGE_COLUMNS:
+            raise InvalidInput(f"messages have no column '{ours}'; there are {', '.join(MESSAGE_COLUMNS)}")
+        if theirs not in there:
+            raise InvalidInput(f"'{ours}': the messages have no column '{theirs}'; they have {', '.join(there)}")
+    chosen = {name: name for name in MESSAGE_COLUMNS if name in there} | dict(columns)
+    return messages.selectExpr(*(f"`{theirs}` AS `{ours}`" for ours, theirs in chosen.items()))
 
 
 @contextmanager
@@ -170,27 +278,8 @@ def _quick_checkpoints(session: SparkSession) -> Iterator[None]:
         session.conf.unset(name) if before is None else session.conf.set(name, before)
 
 
-@contextmanager
-def _locked(checkpoint: Path) -> Iterator[str]:
-    """Lock the checkpoint against other streams; give the id of its stream."""
-    import fcntl
-
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with open(checkpoint / "_lock", "w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InvalidInput(f"another stream runs from {checkpoint}; wait for it, or name another") from None
-        file = checkpoint / "stream.json"
-        if not file.exists():
-            if any(entry.name[0] != "." and entry.name != "_lock" for entry in checkpoint.iterdir()):
-                raise InvalidInput(f"{checkpoint} is not empty and no checkpoint of a stream; name a new folder")
-            write_whole(file, json.dumps({"stream": uuid.uuid4().hex}).encode())
-        yield str(json.loads(file.read_bytes())["stream"])
-
-
 def _checked(options: dict[str, Any]) -> StreamOptions:
     unknown = options.keys() - StreamOptions.__dataclass_fields__.keys()
     if unknown:
-        raise InvalidInput(f"run_stream has no option {', '.join(sorted(unknown))}")
+        raise InvalidInput(f"a stream has no option {', '.join(sorted(unknown))}")
     return StreamOptions(**options)

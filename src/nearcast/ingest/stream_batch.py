@@ -1,4 +1,4 @@
-"""The task of a micro-batch: matches its messages against base and delta and writes the pairs to a unique file.
+"""What a task of a micro-batch does: matches its messages against base and delta and writes the pairs to a unique file.
 
 A task reports the names of the files that it finished. The driver commits these files and no others, so attempts that
 failed or were abandoned leave nothing in the table.
@@ -7,8 +7,8 @@ failed or were abandoned leave nothing in the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 
 import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.errors import InvalidInput
-from nearcast.ingest.broker_values import decode_values
+from nearcast.ingest.brokers.values import decode_values
 from nearcast.ingest.output_folder import UniqueParquetFile
 from nearcast.matching.method import kinds_of
+from nearcast.sharding.live.attempts import Attempts
 from nearcast.sharding.live.delta import is_among, open_delta
 from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.normalise import (
@@ -30,7 +31,6 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.spark.runtime.tasks import as_report
 from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
@@ -42,26 +42,36 @@ class StreamJob(NamedTuple):
     base: ShardedIndex
     delta: str | None
     folder: str  # for files that are not committed yet
+    attempts: Attempts | None = None  # in repeated batches of files
 
 
 class _Chunk(NamedTuple):
     """Some messages of one source, and what was rejected before."""
 
     source: str
-    first_row: int
+    first_row: int | None  # None: its rows have no numbers
     table: pa.Table  # rows of a broker name their source in the column `entry`
     rejects: pa.Table = SOURCE_REJECTS_SCHEMA.empty_table()
 
 
-def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task of mapInArrow over rows with a column `path`."""
-    names = (path for batch in batches for path in batch.column("path").to_pylist())
-    yield _deliver(job, (chunk for name in names for chunk in _chunks_of_file(_local(name))))
+Deliver = Callable[[StreamJob, Iterable[pa.RecordBatch]], dict[str, Any]]
+"""Matches the messages of a partition; returns the counts, and the names of the files that it wrote and read."""
 
 
-def deliver_values(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task of mapInArrow over rows of a broker: `entry` and `value` (see ingest/broker_values.py)."""
-    yield _deliver(job, (_Chunk("", 0, *decode_values(batch)) for batch in batches))
+def deliver_files(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows with a column `path`."""
+    names = [_local(path) for batch in batches for path in batch.column("path").to_pylist()]
+    return _deliver(job, (chunk for name in names for chunk in _attempted(job, name)), names)
+
+
+def deliver_values(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows of a broker: `entry` and `value` (see ingest/brokers/values.py)."""
+    return _deliver(job, (_Chunk("", None, *decode_values(batch)) for batch in batches))
+
+
+def deliver_rows(job: StreamJob, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    """The task over rows of a messages table."""
+    return _deliver(job, (_Chunk("", None, pa.Table.from_batches([batch])) for batch in batches))
 
 
 def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Table:
@@ -96,7 +106,7 @@ def served_kinds(method: str) -> tuple[str, ...]:
     return tuple(kind for kind in SERVED_KINDS if kind in kinds_of(method))
 
 
-def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
+def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = ()) -> dict[str, Any]:
     dialect = dialect_of(job.base)
     pairs = UniqueParquetFile(job.folder, "part", RANKED_SCHEMA)
     rejects = UniqueParquetFile(job.folder, "_rejects", SOURCE_REJECTS_SCHEMA)
@@ -107,7 +117,8 @@ def _deliver(job: StreamJob, chunks: Iterable[_Chunk]) -> pa.RecordBatch:
         n_messages += messages.num_rows
         pairs.write(pairs_of(job.base, job.delta, messages))
     files = {"file": pairs.finish(is_durable=True), "rejects": rejects.finish(is_durable=True)}
-    return as_report({**files, "rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows})
+    counts = {"rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows}
+    return {**files, **counts, "inputs": list(inputs)}
 
 
 def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
@@ -118,11 +129,23 @@ def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
     except InvalidInput as error:  # a fault of a column is a fault of each of its rows
         return MESSAGES_SCHEMA.empty_table(), file_reject(chunk.source, str(error), error.column, chunk.first_row)
     rows = rejects["row"].to_numpy()
-    found = with_source(rejects.set_column(0, "row", pa.array(rows + chunk.first_row)), chunk.source)
+    numbers = pa.nulls(len(rows), pa.int64()) if chunk.first_row is None else pa.array(rows + chunk.first_row)
+    found = with_source(rejects.set_column(0, "row", numbers), chunk.source)
     if "entry" in chunk.table.column_names:
-        entries = chunk.table["entry"].take(pa.array(rows))
-        found = found.set_column(0, "source", entries).set_column(1, "row", pa.nulls(len(rows), pa.int64()))
+        found = found.set_column(0, "source", chunk.table["entry"].take(pa.array(rows)))
     return messages, pa.concat_tables([chunk.rejects, found])
+
+
+def _attempted(job: StreamJob, path: str) -> Iterator[_Chunk]:
+    """The rows of a file, unless it was set aside; in repeated batches, marked while it is read and matched."""
+    if job.attempts is None:
+        yield from _chunks_of_file(path)
+    elif job.attempts.are_over(path):
+        reason = f"it was set aside after {job.attempts.most} attempts: the workers that read it died"
+        yield _Chunk(path, 0, MESSAGES_SCHEMA.empty_table(), file_reject(path, reason))
+    else:
+        with job.attempts.mark(path):
+            yield from _chunks_of_file(path)
 
 
 def _chunks_of_file(path: str) -> Iterator[_Chunk]:

@@ -34,13 +34,25 @@ VALUES_SCHEMA = pa.schema(
 )
 
 
+ENTRIES_SCHEMA = pa.schema([("entry", pa.string()), ("value", pa.binary())])
+"""What a source reads from a broker: the place of each entry, and its value."""
+_LOST_MARK = b"\xff\xfenearcast lost: "  # neither JSON nor Arrow begins with it
+
+
+def lost_entries(place: str, reason: str) -> pa.RecordBatch:
+    """A row in place of entries that the broker no longer has. It becomes a reject."""
+    return pa.record_batch([[place], [_LOST_MARK + reason.encode()]], schema=ENTRIES_SCHEMA)
+
+
 def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     """(messages with a column `entry`, rejects) from a batch with the columns `entry` and `value`."""
     records: list[dict[str, Any]] = []
     tables: list[pa.Table] = []
     rejects: list[dict[str, Any]] = []
     for entry, value in zip(batch.column("entry").to_pylist(), batch.column("value").to_pylist(), strict=True):
-        if value is not None and value[:4] == _ARROW_MARK:
+        if value is not None and value.startswith(_LOST_MARK):
+            rejects.append(_reject(entry, None, value[len(_LOST_MARK) :].decode(), None))
+        elif value is not None and value[:4] == _ARROW_MARK:
             _read_arrow(entry, value, tables, rejects)
         else:
             _read_json(entry, value, records, rejects)
