@@ -23,7 +23,7 @@ from nearcast.ingest.csv_records import TextFormat
 from nearcast.ingest.ingest_part import IngestJob, ingest_part
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
-from nearcast.spark.batch.ingest import IngestOptions, _read_arguments, ingest, read_counts
+from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest, read_counts
 from nearcast.spark.batch.ingest_duplicate_ids import reject_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
@@ -180,7 +180,8 @@ def test_subscriptions_keep_the_columns_of_the_contract(spark: Any, tmp_path: Pa
 
 def test_a_part_that_is_read_again_leaves_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("id,text,x,y\n1,fog,2,3\n2,ice,999,3\n1,ice,2,3\n5,ice,2,3\n")
-    found, rules = _read_arguments([str(tmp_path / "a.csv")], "messages", {}, IngestOptions())
+    places = (str(tmp_path / "out"), str(tmp_path / "bad"))
+    found, rules = check_ingest([str(tmp_path / "a.csv")], "messages", {}, *places, IngestOptions())
     folders = [tmp_path / name for name in ("accepted", "rejects", "seen")]
     for folder in folders:
         folder.mkdir()

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from nearcast.errors import NearcastError
+from nearcast.errors import DataLoss, NearcastError
 
 _OURS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.\w+: (.+)")
+_OUR_LOSS = re.compile(r"^\s*(?:pyspark\.\S+: )?nearcast\.errors\.DataLoss: ", re.MULTILINE)
 _PYTHON = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Input|Interrupt)): (.+)")
 _JAVA = re.compile(r"^Caused by: (?:[\w$]+\.)*([\w$]+): (.+)")
 _SLOW_START = re.compile("Python worker (failed )?to connect back")
@@ -33,7 +34,8 @@ def plain_failures() -> Iterator[None]:
     except Exception as error:
         if not is_spark_error(error):
             raise
-        raise NearcastError(failure_reason(error)) from error
+        kind = DataLoss if _OUR_LOSS.search(str(error)) else NearcastError
+        raise kind(failure_reason(error)) from error
 
 
 def is_spark_error(error: BaseException) -> bool:
