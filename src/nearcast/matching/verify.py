@@ -31,6 +31,8 @@ _FEW = 16  # values that are compared one by one
 _TOGETHER = 32  # rows whose tests are prefetched together
 _DOUBTS = NEEDS_VERIFYING | FLAG_LEAVING | FLAG_LIVE  # with FLAG_LIVE alone, a row that a method found holds in full
 
+_STAYS_SHAPED = FLAG_LIVE | FLAG_LEAVING | FLAG_SHAPED
+
 
 class Lists(NamedTuple):
     """The rows of one message on their way. A list is as long as the most hits of a message, and one more."""
@@ -84,7 +86,7 @@ def _find_owners(store, messages, parts, lists, in_id_order, out):
         if n_shaped:
             n_sure, n_others = _test_shapes(store, messages, m, lists, (n_sure, n_shaped, n_others))
         if n_others:
-            n_sure = _test_others(rows, details, messages, m, lists, n_sure, n_others)
+            n_sure = _test_others(store, messages, m, lists, (n_sure, n_others))
         own = lists.sure[:n_sure]
         if in_id_order:
             sort_rows(own, lists.shaped[:n_sure], lists.counts)
@@ -95,7 +97,10 @@ def _find_owners(store, messages, parts, lists, in_id_order, out):
 
 @inline_kernel
 def _divide(flags, row_shapes, parts, m, lists):
-    """Divide the hits of a message: rows that hold in full, rows with a shape, others; return how many of each."""
+    """Divide the hits of a message: rows that hold in full, rows with a shape, others; return how many of each.
+
+    Removed rows are others, with a shape or without: a writer may discard the shape of a row that is hidden here.
+    """
     n_sure = n_shaped = n_others = 0
     for rows, starts in parts:
         for k in range(starts[m], starts[m + 1]):
@@ -104,7 +109,10 @@ def _divide(flags, row_shapes, parts, m, lists):
                 prefetch(flags, rows[k + _AHEAD])
                 prefetch(row_shapes, rows[k + _AHEAD])
             lists.sure[n_sure] = lists.shaped[n_shaped] = lists.others[n_others] = row
-            is_sure, is_shaped = flags[row] & _DOUBTS == FLAG_LIVE, flags[row] & FLAG_SHAPED != 0
+            is_sure, is_shaped = (
+                flags[row] & _DOUBTS == FLAG_LIVE,
+                flags[row] & _STAYS_SHAPED == FLAG_LIVE | FLAG_SHAPED,
+            )
             n_sure += is_sure
             n_shaped += is_shaped
             n_others += not is_sure and not is_shaped
@@ -161,8 +169,12 @@ def _divide_shapes(row_shapes, shapes, group, lists):
 
 
 @inline_kernel
-def _test_others(rows, details, messages, m, lists, n, n_others):
-    """Append the other rows that hold in full to lists.sure; return its length."""
+def _test_others(store, messages, m, lists, sizes):
+    """Append the other rows that hold in full to lists.sure; return its length. Of shapes only those of removed rows
+    are left to test, for readers of a version that still has them.
+    """
+    rows, details, shapes = store
+    n, n_others = sizes[0], sizes[1]
     for row in lists.others[:n_others]:
         prefetch(rows.offsets, row)
         prefetch(rows.n_terms, row)
@@ -171,7 +183,11 @@ def _test_others(rows, details, messages, m, lists, n, n_others):
         prefetch(rows.terms, rows.offsets[row])
     for row in lists.others[:n_others]:
         lists.sure[n] = row
-        n += _holds_but_for_shape(rows, details, row, messages, m)
+        holds = _holds_but_for_shape(rows, details, row, messages, m)
+        if holds and rows.flags[row] & _STAYS_SHAPED == _STAYS_SHAPED:
+            locate(shapes, messages.boxes, m, lists.place)
+            holds = shape_overlaps(shapes, details.shapes[row], messages.boxes, m, lists.place)
+        n += holds
     return n
 
 

@@ -12,8 +12,9 @@ import nearcast.indexes  # noqa: F401  registers every method
 from nearcast.arrays.jit import kernel
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
-from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, built, point, remove
-from nearcast.matching.verify import _has_value
+from nearcast.matching.checks.cases import EVERYWHERE, Message, Subscription, answers, batch_of, built, point, remove
+from nearcast.matching.predicate import FLAG_LEAVING
+from nearcast.matching.verify import _find_owners, _has_value, _new_lists
 from nearcast.model import NEVER
 
 
@@ -72,3 +73,21 @@ def test_many_rows_that_need_a_test_in_one_message(method: str, n: int) -> None:
         expected = [sorted({each.id for each in left if holds(each, message)}) for message in messages]
         assert answers(live, messages) == expected
         remove(live, gone)
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_the_shape_of_a_removed_row_is_read_only_where_the_row_is_still_seen(is_hidden: bool) -> None:
+    diamond = PolygonRegion(shapely.Polygon([(0, 0.5), (0.5, 0), (1, 0.5), (0.5, 1)]), True)
+    live = built("brute", [Subscription(7, (), EVERYWHERE, (), diamond)])
+    live.store.flag(np.array([0], np.int32), FLAG_LEAVING)
+    view = live.store.view(np.arange(int(is_hidden), dtype=np.int32))
+    # Where the row is hidden a writer may free its shape meanwhile: reading one would raise an error here.
+    shapes = view.shapes._replace(words=np.zeros(0, np.uint32)) if is_hidden else view.shapes
+    for place, is_in in ((point(0.5, 0.5), True), (point(0.1, 0.1), False)):
+        messages = batch_of([Message((), place)])
+        hits = (np.array([0], np.int32), np.array([0, 1]))
+        none = (np.empty(0, np.int32), np.array([0, 0]))
+        ids, starts = np.empty(1, np.int64), np.zeros(2, np.int64)
+        interpreted = getattr(_find_owners, "plain", _find_owners)
+        own = (view.arrays, view.details, shapes)
+        assert interpreted(own, messages, (hits, none), _new_lists(1), True, (ids, starts)) == (is_in and not is_hidden)
