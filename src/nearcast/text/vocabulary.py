@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -18,26 +17,18 @@ from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.text.analyser import Analyser
 from nearcast.text.character_table import character_table
 from nearcast.text.simple_tokens import append_ascii_tokens
-from nearcast.text.token_table import (
-    MAX_LOAD,
-    add_tokens,
-    fill_slots,
-    hash_of,
-    lookup_message,
-    lookup_tokens,
-    term_from,
-)
+from nearcast.text.string_table import StringTable, encoded, require_array
+from nearcast.text.token_table import hash_of, lookup_message, term_from
 from nearcast.text.vocabulary_file import read_file, write_file
 
 VOCABULARY_VERSION = 1
 """Increased when the meaning of the arrays or the hash function changes."""
 
+_WHAT = "a vocabulary"
 _TERM = np.dtype(np.int32)  # created once: np.empty takes twice as long if NumPy must look up the dtype
 
-_DTYPES = {"token_bytes": np.uint8, "token_starts": np.int64, "slots": np.uint64, "frequencies": np.int64}
 
-
-class Vocabulary:
+class Vocabulary(StringTable):
     """All tokens, each with its term: an int32, numbered from 0 in order of first appearance, that never changes.
 
     Any number of threads may read, one may add. `analyser` is the analyser that produced the tokens, or None; it is
@@ -45,16 +36,10 @@ class Vocabulary:
     """
 
     def __init__(self, analyser: Analyser | None = None) -> None:
+        super().__init__()
         self.analyser = analyser
         self.n_documents = 0
-        self._n = 0
-        self._bytes = np.empty(0, np.uint8)
-        self._starts = np.zeros(1, np.int64)
-        self._slots = np.zeros(16, np.uint64)
         self._frequencies = np.zeros(0, np.int64)
-
-    def __len__(self) -> int:
-        return self._n
 
     def add(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """int32[n]: the term of each token; an unknown token gets the next term."""
@@ -65,28 +50,12 @@ class Vocabulary:
 
     def add_strings(self, tokens: Sequence[str]) -> np.ndarray:
         """The same as `add`, for the few tokens of one subscription: 5 us instead of 25."""
-        encoded = [token.encode() for token in tokens]
-        offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int64, len(encoded) + 1)
-        offsets.flags.writeable = False  # as in `string_buffers`
-        return self._add(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        return self._add(*encoded(tokens))
 
     def _add(self, raw: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-        terms = np.empty(len(offsets) - 1, np.int32)
-        done = 0
-        while done < len(terms):
-            args = (self._n, raw, offsets[done:], terms[done:])
-            n_added, self._n = add_tokens(self._slots, self._starts, self._bytes, *args)
-            done += n_added
-            if done < len(terms):
-                self._make_room(int(offsets[done + 1] - offsets[done]))
+        terms = super()._add(raw, offsets)
         self._frequencies = grown(self._frequencies, self._n, fill=0)
         return terms
-
-    @property
-    def _table(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Slots, starts and bytes of the present terms. Lookups pass over terms that another thread is adding."""
-        n = self._n  # read first: the arrays that are read after it have these terms
-        return self._slots, self._starts[: n + 1], self._bytes
 
     def lookup(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """int32[n]: the term of each token; -1 if it is unknown or null."""
@@ -94,8 +63,7 @@ class Vocabulary:
         if pa.types.is_dictionary(tokens.type):
             return self._lookup_dictionary(tokens)
         raw, offsets = string_buffers(tokens)
-        terms = np.empty(len(offsets) - 1, np.int32)
-        lookup_tokens(*self._table, raw, offsets, terms)
+        terms = self._lookup(raw, offsets)
         if tokens.null_count:
             terms[is_null_mask(tokens)] = -1
         return terms
@@ -159,7 +127,7 @@ class Vocabulary:
 
     @property
     def nbytes(self) -> int:
-        return self._bytes.nbytes + self._starts.nbytes + self._slots.nbytes + self._frequencies.nbytes
+        return super().nbytes + self._frequencies.nbytes
 
     def header(self) -> dict[str, Any]:
         return {
@@ -170,12 +138,7 @@ class Vocabulary:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of the vocabulary, not copied; `from_arrays` restores it."""
-        return {
-            "token_bytes": self._bytes[: self._starts[self._n]],
-            "token_starts": self._starts[: self._n + 1],
-            "slots": self._slots,
-            "frequencies": self.frequencies,
-        }
+        return self._string_arrays("token") | {"frequencies": self.frequencies}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Vocabulary:
@@ -184,13 +147,14 @@ class Vocabulary:
             raise ForeignVersion(
                 f"vocabulary version {header.get('version')}; this is version {VOCABULARY_VERSION}: rebuild it"
             )
-        _check_arrays(arrays)
         analyser = header["analyser"]
         self = cls(None if analyser is None else Analyser.from_header(analyser))
         self.n_documents = int(header["n_documents"])
-        self._n = len(arrays["frequencies"])
-        self._bytes, self._starts = arrays["token_bytes"], arrays["token_starts"]
-        self._slots, self._frequencies = arrays["slots"], arrays["frequencies"]
+        self._take_arrays(arrays, "token", _WHAT)
+        require_array(arrays, "frequencies", np.int64, _WHAT)
+        self._frequencies = arrays["frequencies"]
+        if len(self._frequencies) != self._n:
+            raise CorruptFile(f"{_WHAT} whose arrays do not fit together")
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -207,15 +171,6 @@ class Vocabulary:
         of_entry = np.append(self.lookup(tokens.dictionary), np.int32(-1))  # the last entry stands for nulls
         entries = tokens.indices.fill_null(len(of_entry) - 1).to_numpy(zero_copy_only=False)
         return np.asarray(of_entry[entries])
-
-    def _make_room(self, n_bytes: int) -> None:
-        """Grow the arrays so that at least one more term of `n_bytes` bytes fits."""
-        self._starts = grown(self._starts, self._n + 2)
-        self._bytes = grown(self._bytes, int(self._starts[self._n]) + n_bytes)
-        if self._n >= len(self._slots) * MAX_LOAD:
-            slots = np.zeros(2 * len(self._slots), np.uint64)
-            fill_slots(slots, self._starts, self._bytes, self._n)
-            self._slots = slots  # filled before other threads see it
 
     def _check(self, terms: np.ndarray, lowest: int) -> None:
         if len(terms) and (terms.max() >= self._n or terms.min() < lowest):
@@ -241,14 +196,3 @@ def lookup_ascii_text(slots, starts, arena, raw, table, out_terms):
 def _add_one_each(terms, out_frequencies):
     for term in terms:
         out_frequencies[term] += 1
-
-
-def _check_arrays(arrays: dict[str, np.ndarray]) -> None:
-    for name, dtype in _DTYPES.items():
-        if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
-            raise CorruptFile(f"a vocabulary without its array '{name}'")
-    starts, n_slots = arrays["token_starts"], len(arrays["slots"])
-    is_whole = len(starts) == len(arrays["frequencies"]) + 1 and starts[-1] == len(arrays["token_bytes"])
-    has_slots = n_slots > 0 and n_slots & (n_slots - 1) == 0 and len(starts) - 1 <= n_slots * MAX_LOAD
-    if not (is_whole and has_slots):
-        raise CorruptFile("a vocabulary whose arrays do not fit together")
