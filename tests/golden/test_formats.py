@@ -16,7 +16,7 @@ import nearcast as nc
 from nearcast.errors import ForeignVersion
 from nearcast.model import RANK
 from nearcast.spark.batch.match import match_batch
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 
 FORMATS = Path(__file__).parent / "formats"
 KIND_MATCH = "pyramid"

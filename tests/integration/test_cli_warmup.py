@@ -20,7 +20,7 @@ from nearcast.cli import warm_workers
 from nearcast.cli.main import INTERRUPTED, app
 from nearcast.cli.warm_workers import LONGEST, WarmUpFailed, compile_parts, longest_first, number_of_processes
 from nearcast.engine.warm_up import COMMON, parts_of
-from nearcast.spark.batch.warm_up import PART
+from nearcast.spark.batch.one_process import PART
 
 RADIX = "nearcast.arrays.radix"
 

@@ -13,13 +13,13 @@ from unittest import mock
 import pyarrow as pa
 
 from nearcast.ingest import ingest_part as ingest
+from nearcast.ingest import match_task
 from nearcast.ingest import stream_batch as task
 from nearcast.ingest.ingest_part import IngestJob, PartCounts
+from nearcast.ingest.match_task import MatchJob
 from nearcast.ingest.sources import Part
 from nearcast.ingest.stream_batch import StreamJob
-from nearcast.spark.batch import match_task
-from nearcast.spark.batch.match_task import MatchJob
-from nearcast.spark.runtime.tasks import ArrowPayload
+from nearcast.sharding.payloads import ArrowPayload
 
 
 class Deaths(NamedTuple):

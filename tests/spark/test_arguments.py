@@ -18,7 +18,7 @@ from nearcast.errors import InvalidInput, MissingPart
 from nearcast.ingest.pipeline import master
 from nearcast.ingest.pipeline.master import check_master
 from nearcast.ingest.pipeline.steps import run_step
-from nearcast.spark.pipeline import run
+from nearcast.spark import pipeline as run
 from nearcast.spark.runtime import session
 
 

@@ -18,8 +18,8 @@ from redis.retry import Retry
 
 from nearcast.errors import DataLoss, InvalidInput
 from nearcast.ingest.brokers.redis_streams import split
-from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
+from nearcast.sharding.payloads import as_arrow_stream
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.runtime.failures import retry_slow_start
 from nearcast.spark.streaming.batches import Batches

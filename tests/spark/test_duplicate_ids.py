@@ -16,7 +16,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
 from nearcast.spark.batch.match import match_batch
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
 
 N_GOOD = 40 if JIT_DISABLED else 120

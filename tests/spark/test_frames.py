@@ -19,8 +19,8 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.sharding.index_handle import IndexHandle
 from nearcast.spark.batch.build import build_sharded
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.spark.runtime.failures import failure_reason
-from nearcast.spark.runtime.one_process import OneProcess
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
 from spark.ranked_tables import ranked_subscriptions
 

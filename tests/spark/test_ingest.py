@@ -20,11 +20,10 @@ from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest import ingest_part as ingest_part_module
 from nearcast.ingest.csv_records import TextFormat
-from nearcast.ingest.ingest_part import IngestJob, ingest_part
+from nearcast.ingest.ingest_part import IngestJob, ingest_part, reject_rows
 from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
 from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest, read_counts
-from nearcast.spark.batch.ingest_duplicate_ids import reject_rows
 from nearcast.tables import Dialect, read_messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -226,7 +225,7 @@ def test_counts_that_do_not_reconcile_publish_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.csv").write_text("id,text,x,y\n1,fog,2,3\n")
-    monkeypatch.setattr(ingest_module, "reject_duplicate_ids", lambda *_: 1)
+    monkeypatch.setattr(ingest_module, "_reject_duplicate_ids", lambda *_: 1)
     with pytest.raises(NearcastError, match="do not reconcile"):
         run(spark, tmp_path, [str(tmp_path / "a.csv")])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv"]

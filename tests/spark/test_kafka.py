@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from nearcast.errors import DataLoss, InvalidInput, NearcastError
 from nearcast.ingest.brokers import kafka_topics
 from nearcast.ingest.brokers.kafka_topics import Topics, client_settings, reach
-from nearcast.ingest.brokers.values import as_arrow_stream
 from nearcast.sharding.live.stream_output import read_stream_rejects
+from nearcast.sharding.payloads import as_arrow_stream
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.streaming.kafka_source import KafkaReader
 from nearcast.spark.streaming.stream import run_stream

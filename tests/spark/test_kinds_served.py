@@ -13,7 +13,7 @@ from nearcast.ingest.stream_batch import served_kinds
 from nearcast.sharding.live.changes import read_changes
 from nearcast.sharding.planning.plan import make_router
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.spark.streaming.compaction import untouched
 from nearcast.tables import Dialect, write_table
 from nearcast.text.analyser import Analyser

@@ -22,7 +22,7 @@ from nearcast.sharding.match_shards import match_all_shards, match_one_shard, ro
 from nearcast.sharding.sharded_index import forget_old, open_sharded
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.storage.location import locate
 from s3_server import S3Server
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
@@ -99,7 +99,7 @@ def test_a_build_that_fails_leaves_the_old_version_and_none_of_its_own(
 KILLED_WHILE_PUBLISHING = """
 import sys
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from spark.deadly_step import die_at
 
 die_at("nearcast.sharding.sharded_index", "_make_current", 1)

@@ -12,7 +12,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.spark.runtime.session import package_as_zip
 
 RANK_PARAMS = """
-import nearcast, nearcast.spark.batch.match_task, numpy
+import nearcast, nearcast.ingest.match_task, numpy
 from nearcast.sharding.routing.replicas import first_common
 first_common(numpy.arange(3), numpy.arange(2, 5))
 print(nearcast.__file__)

@@ -25,7 +25,7 @@ from nearcast.sharding.sharded_index import index_weights, open_sharded
 from nearcast.sharding.weights import given_weights
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.tables import Dialect
 from nearcast.text.vocabulary import Vocabulary
 from spark.balance import read_real

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from nearcast.cli.pipeline.job_progress import Tasks, watched
 from nearcast.errors import MissingPart
 from nearcast.spark.runtime import java
-from nearcast.spark.runtime.progress import Tasks, watched
 from nearcast.spark.runtime.session import cores_of, is_local, open_session, running_session
 
 

@@ -26,7 +26,7 @@ from nearcast.sharding.routing.router import Router
 from nearcast.sharding.sharded_index import forget_old, open_sharded
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.tables import Dialect
 from spark.nasty_tables import nasty_messages, nasty_subscriptions
 

@@ -8,7 +8,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.sharding import match_shards
 from nearcast.sharding.planning import keyword_placement, loads, workload_sample
 from nearcast.sharding.routing import areas, keyword_shards, rank_routes, replicas, visits
-from nearcast.spark.batch.warm_up import warm_up_pipeline
+from nearcast.spark.batch.one_process import warm_up_pipeline
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="there is nothing to compile")

@@ -15,8 +15,7 @@ import pytest
 
 from nearcast.ingest.reports.table_report import _pictures, write_report
 from nearcast.spark.batch.ingest import ingest
-from nearcast.spark.batch.statistics import statistics
-from nearcast.spark.batch.vocabulary import build_vocabulary
+from nearcast.spark.batch.statistics import build_vocabulary, statistics
 
 SAMPLE = str(resources.files("nearcast.demo") / "sample" / "calgary_traffic_2024.csv.gz")
 

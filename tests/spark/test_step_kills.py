@@ -22,8 +22,8 @@ from nearcast.sharding.match_shards import match_all_shards
 from nearcast.sharding.sharded_index import ShardedIndex, open_sharded
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, ingest
+from nearcast.spark.batch.one_process import OneProcess
 from nearcast.spark.runtime.failures import plain_failures
-from nearcast.spark.runtime.one_process import OneProcess
 from spark import deadly_step
 from spark.deadly_step import NoSpark
 from spark.deadly_tasks import Deaths, ingest_part
@@ -31,7 +31,7 @@ from spark.nasty_tables import nasty_messages
 from spark.ranked_tables import ranked_subscriptions
 
 POINTS = [
-    ("nearcast.spark.batch.build", "counted_weights", 1),
+    ("nearcast.spark.batch.build", "_counted_weights", 1),
     ("nearcast.spark.batch.build", "build_shard", 2),  # one shard is written, another is not
     ("nearcast.sharding.shard_assembly", "_manifest", 1),  # all are
     ("nearcast.spark.batch.build", "publish", 1),  # before the manifest

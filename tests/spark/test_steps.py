@@ -12,7 +12,7 @@ import pytest
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.ingest.pipeline.pipeline_file import Raw, read_pipeline
 from nearcast.ingest.pipeline.steps import Done, Step, files_of, record_of, run_step
-from nearcast.spark.pipeline.stages import stages
+from nearcast.spark.pipeline import stages
 from nearcast.spark.runtime.failures import failure_reason, plain_failures
 
 

@@ -16,7 +16,7 @@ from nearcast.arrays.jit import JIT_DISABLED
 from nearcast.errors import InvalidInput
 from nearcast.ingest.reports.message_counts import open_frequencies
 from nearcast.spark.batch.ingest import IngestOptions, ingest
-from nearcast.spark.batch.vocabulary import build_vocabulary
+from nearcast.spark.batch.statistics import build_vocabulary
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 

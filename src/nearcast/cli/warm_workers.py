@@ -72,7 +72,7 @@ def compile_parts(parts: Sequence[str], processes: int) -> Iterator[Step]:
 
 def requests_of(part: str, n_rows: int) -> list[Request]:
     """The kernels of a part that are not in the cache."""
-    from nearcast.spark.batch.warm_up import PART, warm_up_pipeline
+    from nearcast.spark.batch.one_process import PART, warm_up_pipeline
 
     with BACKGROUND.collecting() as requests:
         if part == PART:

@@ -53,7 +53,7 @@ def warm_kernels(
     from nearcast.arrays.jit.mode import compile_now
     from nearcast.cli.warm_workers import compile_parts, longest_first, number_of_processes
     from nearcast.engine.warm_up import parts_of
-    from nearcast.spark.batch.warm_up import PART, is_installed
+    from nearcast.spark.batch.one_process import PART, is_installed
 
     parts = list(dict.fromkeys(parts_of(names))) + ([PART] if pipeline and is_installed() else [])
     seconds = dict.fromkeys(parts, 0.0)

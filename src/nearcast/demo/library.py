@@ -13,7 +13,7 @@ import pyarrow as pa
 from nearcast.demo.demo_subscriptions import sample_messages, subscriptions_table
 from nearcast.demo.result import DemoResult, check_matches, count_lines
 from nearcast.engine.index import Index, build_index
-from nearcast.spark.pipeline.run import Working
+from nearcast.spark.pipeline import Working
 from nearcast.tables import write_table
 
 ROUNDS = 5

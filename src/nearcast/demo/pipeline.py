@@ -27,7 +27,7 @@ from nearcast.demo.result import DemoResult, check_matches, count_lines
 from nearcast.engine.index import build_index
 from nearcast.errors import NearcastError
 from nearcast.ingest.pipeline.pipeline_file import Pipeline, Raw
-from nearcast.spark.pipeline.run import Working, read_statistics, run_pipeline
+from nearcast.spark.pipeline import Working, read_statistics, run_pipeline
 from nearcast.spark.runtime.session import spark_path
 from nearcast.tables import as_arrow, write_table
 

@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nearcast.ingest.csv_records import TextFormat, csv_blocks, csv_header
 from nearcast.ingest.json_records import json_blocks, json_names
 from nearcast.ingest.output_folder import AtomicParquetFile
 from nearcast.ingest.parquet_records import parquet_blocks, parquet_names
-from nearcast.ingest.records import Block, BrokenFile, Fault
+from nearcast.ingest.records import Block, BrokenFile, Fault, printable_record
+from nearcast.ingest.row_groups import duplicate_id_reason
 from nearcast.ingest.sources import Part, Source, Split
 from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
 from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
@@ -164,3 +166,40 @@ def reason_kind(column: str | None, reason: str) -> str:
     """The reason without the values in it, so that the counts by reason stay short."""
     kind = _VALUE.sub("…", reason.split("\n")[0])[:120]
     return f"{column}: {kind}" if column else kind
+
+
+# -- ids that occur more than once over all parts
+
+
+def reject_rows(duplicates: pa.Table, job: IngestJob, paths: Sequence[str]) -> pa.Table:
+    """Write a part's accepted records again without the duplicates, and the duplicates as rejects. Both files have
+    other names than the file that is read, so a task that runs again finds the same input.
+    """
+    part = duplicates["part"][0].as_py()
+    duplicates = duplicates.sort_by("row")
+    rows = duplicates["row"].to_numpy()
+    file = pq.ParquetFile(part_file(job.accepted, part))
+    first = 0
+    with (
+        AtomicParquetFile(part_file(job.accepted, part, "-first"), file.schema_arrow) as kept,
+        AtomicParquetFile(part_file(job.rejects, part, "-late"), REJECTED_SCHEMA) as rejected,
+    ):
+        for batch in file.iter_batches():
+            here = slice(*np.searchsorted(rows, [first, first + batch.num_rows]))
+            is_kept = np.ones(batch.num_rows, bool)
+            is_kept[rows[here] - first] = False
+            table = pa.Table.from_batches([batch])
+            kept.write(table.filter(pa.array(is_kept)))
+            found = duplicates.slice(here.start, here.stop - here.start)
+            rejected.write(_as_rejects(found, table.filter(~is_kept), paths))
+            first += batch.num_rows
+    return pa.table({"part": pa.array([part], pa.int32()), "dropped": pa.array([len(rows)], pa.int64())})
+
+
+def _as_rejects(duplicates: pa.Table, records: pa.Table, paths: Sequence[str]) -> pa.Table:
+    """The reject shows the accepted record: the raw one is no longer known."""
+    shown = [printable_record(record) for record in records.to_pylist()]
+    reasons = [duplicate_id_reason(number) for number in duplicates["id"].to_pylist()]
+    sources = [paths[source] for source in duplicates["source"].to_pylist()]
+    positions = duplicates["position"].combine_chunks()
+    return pa.table([sources, positions, ["id"] * len(shown), reasons, shown], schema=REJECTED_SCHEMA)

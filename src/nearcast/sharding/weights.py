@@ -18,7 +18,7 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.matching.row_params import DEFAULT_WEIGHT
 from nearcast.matching.subscription_set import part_of
 from nearcast.storage.bundles import read_bundle, write_bundle
-from nearcast.tables import read_weights
+from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, read_weights, subscriptions_per_term
 from nearcast.tables.columns import strings_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.text.vocabulary import Vocabulary
@@ -83,3 +83,63 @@ def unranked_rows(subscriptions: pa.Table) -> pa.Table:
     """The subscriptions of all other kinds."""
     kinds = strings_of(subscriptions, "kind")
     return subscriptions if kinds is None else subscriptions.filter(pc.not_equal(kinds.fill_null("match"), "rank"))
+
+
+# -- default weights over a table that no single process reads
+
+
+class TokenCounts(NamedTuple):
+    """How many subscriptions of some rows contain each token, and where the token came first."""
+
+    table: pa.Table  # token, n, at
+    n_subscriptions: int
+
+
+TOKEN_COUNTS_SCHEMA = pa.schema([("token", pa.string()), ("n", pa.int64()), ("at", pa.int64())])
+
+
+def count_tokens(subscriptions: pa.Table, task: int, dialect: Dialect) -> TokenCounts:
+    """The counts over the good subscriptions of one task, of any kind."""
+    vocabulary = Vocabulary()
+    read = read_subscriptions(subscriptions, vocabulary, dialect)
+    return TokenCounts(_counts(read, subscriptions, vocabulary, task), len(read.ids))
+
+
+def add_token_counts(counts: pa.Table) -> pa.Table:
+    """The counts of several tasks added up."""
+    added = counts.group_by("token").aggregate([("n", "sum"), ("at", "min")])
+    return pa.table([added["token"], added["n_sum"], added["at_min"]], schema=TOKEN_COUNTS_SCHEMA)
+
+
+def idf_weights(counts: pa.Table, n_subscriptions: int) -> Weights:
+    """ln(1 + N/df), as a single index over all subscriptions has them."""
+    counts = counts.sort_by("at")
+    vocabulary = Vocabulary()
+    vocabulary.add(counts["token"])
+    return Weights(vocabulary, idf(counts["n"].to_numpy(), n_subscriptions))
+
+
+def _counts(read: Subscriptions, table: pa.Table, vocabulary: Vocabulary, task: int) -> pa.Table:
+    """Each token with its count and its place in the order in which one index over the whole table numbers tokens:
+    first tokens of plain rows, then those of expressions and regions, then those of ranked rows only.
+    """
+    terms = np.arange(len(vocabulary))
+    rows = read.rows()
+    n_plain = rows.size - int(np.count_nonzero(np.isin(rows.owner_ids, _rich_ids(read, table))))
+    after_plain = rows.terms[: rows.term_starts[n_plain]].max(initial=-1) + 1
+    after_rich = max(rows.terms.max(initial=-1), rows.not_terms.max(initial=-1), after_plain - 1) + 1
+    stage = (terms >= after_plain).astype(np.int64) + (terms >= after_rich)
+    at = (stage << 60) | (task << 32) | terms
+    return pa.table(
+        [vocabulary.tokens(terms), subscriptions_per_term(read, len(terms)), at], schema=TOKEN_COUNTS_SCHEMA
+    )
+
+
+def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:
+    """The good subscriptions with an expression or a region, which a table reader reads after all others."""
+    is_rich = np.zeros(table.num_rows, bool)
+    for name in ("expression", "region"):
+        values = strings_of(table, name)
+        if values is not None:
+            is_rich |= values.is_valid().to_numpy(zero_copy_only=False)
+    return np.asarray(read.ids[np.delete(is_rich, read.rejects["row"].to_numpy())])

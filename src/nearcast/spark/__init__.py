@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearcast.sharding.index_handle import open_handle
     from nearcast.spark.frames.build import build_index as build_index
+    from nearcast.spark.frames.functions import register as register
+    from nearcast.spark.frames.functions import tokens as tokens
+    from nearcast.spark.frames.functions import vocabulary as vocabulary
     from nearcast.spark.frames.match import match as match
     from nearcast.spark.frames.match import rejects as rejects
-    from nearcast.spark.frames.sql import register as register
-    from nearcast.spark.frames.text import tokens as tokens
-    from nearcast.spark.frames.text import vocabulary as vocabulary
     from nearcast.spark.streaming.stream import stream as stream
 
     open_index = open_handle
@@ -30,11 +30,11 @@ _PLACES = {
     "build_index": ("nearcast.spark.frames.build", "build_index"),
     "match": ("nearcast.spark.frames.match", "match"),
     "open_index": ("nearcast.sharding.index_handle", "open_handle"),
-    "register": ("nearcast.spark.frames.sql", "register"),
+    "register": ("nearcast.spark.frames.functions", "register"),
     "rejects": ("nearcast.spark.frames.match", "rejects"),
     "stream": ("nearcast.spark.streaming.stream", "stream"),
-    "tokens": ("nearcast.spark.frames.text", "tokens"),
-    "vocabulary": ("nearcast.spark.frames.text", "vocabulary"),
+    "tokens": ("nearcast.spark.frames.functions", "tokens"),
+    "vocabulary": ("nearcast.spark.frames.functions", "vocabulary"),
 }
 
 __all__ = sorted(_PLACES)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from nearcast.ingest.brokers.values import as_arrow_stream, decode_values
+from nearcast.ingest.brokers.values import decode_values
+from nearcast.sharding.payloads import as_arrow_stream
 
 
 def batch_of(*values: bytes | None) -> pa.RecordBatch:

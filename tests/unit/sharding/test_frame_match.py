@@ -24,7 +24,7 @@ from nearcast.sharding.frame_match import (
 )
 from nearcast.sharding.index_handle import IndexHandle, open_handle
 from nearcast.spark.batch.build import build_sharded
-from nearcast.spark.runtime.one_process import OneProcess
+from nearcast.spark.batch.one_process import OneProcess
 from spark.nasty_tables import nasty_messages
 from spark.ranked_tables import ranked_subscriptions
 

@@ -17,7 +17,7 @@ from nearcast.bench.spark_runs.processes import memory_of_workers
 from nearcast.bench.spark_runs.rates import Data, against_join, against_library, build, seconds_of, warm_up, write_data
 from nearcast.bench.workloads.workload import Workload
 from nearcast.sharding.planning.capacity import default_shards
-from nearcast.spark.pipeline.run import Working
+from nearcast.spark.pipeline import Working
 from nearcast.spark.runtime.session import cores_of
 from nearcast.spark.streaming.stream import run_stream
 

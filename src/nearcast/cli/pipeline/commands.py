@@ -49,7 +49,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
       nearcast pipeline ingest 'raw/*.csv.gz' --kind messages --map id=id,text=body,x=lon,y=lat --out messages
     """
     from nearcast.ingest.pipeline.pipeline_file import Raw
-    from nearcast.spark.pipeline.stages import ingest_stage
+    from nearcast.spark.pipeline import ingest_stage
 
     rejects = rejects or f"{out.rstrip('/')}-rejects"
     options = {
@@ -76,7 +76,7 @@ def vocabulary(
     Example:
       nearcast pipeline vocabulary --messages messages --out vocabulary
     """
-    from nearcast.spark.pipeline.stages import vocabulary_stage
+    from nearcast.spark.pipeline import vocabulary_stage
 
     run_one_step(vocabulary_stage(messages, out), master, force, as_json)
 
@@ -109,7 +109,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
     Example:
       nearcast pipeline build --subscriptions subscriptions --messages messages --shards 8 --out index
     """
-    from nearcast.spark.pipeline.stages import build_stage
+    from nearcast.spark.pipeline import build_stage
 
     options = {"shards": shards, "method": method, "space": read_space(space)}
     options["weights"] = weights
@@ -138,7 +138,7 @@ def match(
     Example:
       nearcast pipeline match --index index --messages messages --out matches
     """
-    from nearcast.spark.pipeline.stages import match_stage
+    from nearcast.spark.pipeline import match_stage
 
     run_one_step(match_stage(index, messages, out, layout), master, force, as_json)
 
@@ -182,7 +182,7 @@ def run(
     from nearcast.ingest.pipeline.pipeline_file import read_pipeline
     from nearcast.ingest.reports.page import html_table
     from nearcast.ingest.reports.table_report import write_report
-    from nearcast.spark.pipeline.run import read_statistics, run_pipeline
+    from nearcast.spark.pipeline import read_statistics, run_pipeline
 
     folder = None if out is None else Path(mounted_path(out))
     chosen = read_pipeline(pipeline, folder) if pipeline else sample_pipeline(folder or Path("pipeline-output"))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
-    from nearcast.spark.pipeline.stages import Stage
-    from nearcast.spark.runtime.progress import Tasks
+    from nearcast.cli.pipeline.job_progress import Tasks
+    from nearcast.spark.pipeline import Stage
 
 Master = Annotated[
     str | None,
@@ -56,7 +56,7 @@ class OnSpark:
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """A progress bar that follows Spark's tasks."""
-        from nearcast.spark.runtime.progress import watched
+        from nearcast.cli.pipeline.job_progress import watched
 
         task = self.display.add_task(what, total=None)
 

@@ -60,14 +60,6 @@ def decode_values(batch: pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     return messages, pa.Table.from_pylist(rejects, SOURCE_REJECTS_SCHEMA)
 
 
-def as_arrow_stream(table: pa.Table) -> bytes:
-    """A table in Arrow's stream format."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as out:
-        out.write_table(table)
-    return bytes(sink.getvalue())
-
-
 def _read_json(entry: str, value: bytes | None, records: list[dict[str, Any]], rejects: list[dict[str, Any]]) -> None:
     try:
         record = json.loads(value if value is not None else b"")

@@ -21,10 +21,11 @@ from nearcast.geo.space import Space
 from nearcast.ingest.row_groups import Source, TablePart, sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.sharding.normalise import served_dialect
+from nearcast.sharding.payloads import NO_SHARD, ArrowPayload, join_tables
 from nearcast.sharding.planning.capacity import default_shards
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import shard_lists
-from nearcast.sharding.routing.router import Assigned, Router
+from nearcast.sharding.routing.router import Assigned, Router, hashes_of
 from nearcast.sharding.shard_assembly import AllRouted, assemble, write_parquet
 from nearcast.sharding.shard_build import NO_SUBSCRIPTIONS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard
 from nearcast.sharding.sharded_index import (
@@ -35,11 +36,17 @@ from nearcast.sharding.sharded_index import (
     planned_router,
     publish,
 )
-from nearcast.sharding.weights import Weights, given_weights
+from nearcast.sharding.weights import (
+    TOKEN_COUNTS_SCHEMA,
+    Weights,
+    add_token_counts,
+    count_tokens,
+    given_weights,
+    idf_weights,
+)
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.batch.idf import counted_weights
 from nearcast.spark.runtime.session import SparkSession, cores_of
-from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables, run_on_shards, send_payloads
+from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.storage.leftovers import remove_quietly
 from nearcast.storage.location import Location, locate
 from nearcast.tables import Dialect, OnBad
@@ -49,6 +56,7 @@ SAMPLED_SUBSCRIPTIONS, SAMPLED_MESSAGES = 100_000, 20_000
 OWN_TABLE = "subscriptions"
 """In a version's folder: the table that it was built from, if the build wrote it."""
 
+_MOST_COUNT_PARTS = 64
 WriteTable = Callable[[Location], None]
 
 
@@ -83,7 +91,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
         table = subscriptions if isinstance(subscriptions, str) else _written_by(subscriptions, folder)
         source = open_source(session, table, folder.child("duplicates"))
         shards = shards or default_shards(source.n_rows, cores_of(session))
-        all_weights = given or counted_weights(session, source, dialect)
+        all_weights = given or _counted_weights(session, source, dialect)
         all_weights.save(folder.child("weights").url)
         router, sample = _make_router(folder, (table, messages), shards, dialect, all_weights)
         settings = BuildSettings(folder.url, method, None if space is None else tuple(space), dialect.analyser)
@@ -99,6 +107,18 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
 def _written_by(write: WriteTable, folder: Location) -> str:
     write(folder.child(OWN_TABLE))
     return folder.child(OWN_TABLE).url
+
+
+def _counted_weights(session: SparkSession, source: Source, dialect: Dialect) -> Weights:
+    """The default weights. The counts of the tasks are shuffled by the hash of the token."""
+    n_tasks = len(source.tasks)
+    n_parts = min(n_tasks, _MOST_COUNT_PARTS)
+    reports: list[tuple[pa.Table, int]] = []
+    if n_tasks:
+        counted = send_payloads(session, n_tasks, partial(_count, source, dialect, n_parts), n_parts)
+        reports = run_on_shards(counted, _add_up)
+    table = pa.concat_tables([TOKEN_COUNTS_SCHEMA.empty_table(), *(counts for counts, _ in reports)])
+    return idf_weights(table, sum(n_subscriptions for _, n_subscriptions in reports))
 
 
 def _make_router(
@@ -153,3 +173,16 @@ def _build(settings: BuildSettings, shard: int, payloads: list[ArrowPayload]) ->
     else:
         keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
         yield build_shard(settings, shard, table, keys)
+
+
+def _count(source: Source, dialect: Dialect, n_parts: int, task: int) -> Iterator[ArrowPayload]:
+    counted = count_tokens(source.read(task).table, task, dialect)
+    parts = hashes_of(counted.table["token"].combine_chunks()) % n_parts
+    for k in range(n_parts):
+        n_subscriptions = counted.n_subscriptions if k == 0 else 0
+        yield ArrowPayload(k, k, counted.table.filter(pa.array(parts == k)), str(n_subscriptions).encode())
+
+
+def _add_up(part: int, payloads: list[ArrowPayload]) -> Iterator[tuple[pa.Table, int]]:
+    """(the counts of all payloads added up, the number of subscriptions)."""
+    yield add_token_counts(join_tables(payloads)), sum(int(payload.note or b"0") for payload in payloads)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import Source, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import ids_with_repeats
+from nearcast.sharding.payloads import ArrowPayload, join_tables
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.runtime.session import SparkSession
-from nearcast.spark.runtime.tasks import ArrowPayload, join_tables, run_on_shards, send_payloads
+from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.storage.location import Location, locate
 from nearcast.tables.faults import Faults
 

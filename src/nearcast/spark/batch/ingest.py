@@ -15,21 +15,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import InvalidInput, NearcastError
 from nearcast.geo.space import Space
 from nearcast.ingest.csv_records import TextFormat
-from nearcast.ingest.ingest_part import IngestJob, PartCounts, column_names_of, ingest_part, reason_kind
+from nearcast.ingest.ingest_part import (
+    IngestJob,
+    PartCounts,
+    column_names_of,
+    ingest_part,
+    part_file,
+    reason_kind,
+    reject_rows,
+)
 from nearcast.ingest.lines import Surveyed, cut_at_lines, survey
 from nearcast.ingest.mapping import Kind, check_mapping, resolve_columns
 from nearcast.ingest.output_folder import NewFolder, check_replaceable, mounted_path
 from nearcast.ingest.row_groups import duplicate_id_reason, parquet_files
 from nearcast.ingest.sources import Part, Source, Split, delimiter_of, find_sources, parts_of, ranges_of, wanted_size
 from nearcast.ingest.validate import IngestRules, table_schema
-from nearcast.spark.batch.ingest_duplicate_ids import reject_duplicate_ids
-from nearcast.spark.runtime.session import SparkSession, cores_of
+from nearcast.spark.runtime.session import SparkSession, cores_of, spark_path
 from nearcast.spark.runtime.tasks import map_on_spark
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect
@@ -82,7 +90,7 @@ def ingest(
         parts = _cut_into_parts(session, found, options)
         summary = _summary(map_on_spark(session, partial(ingest_part, job=job), parts), found, rules)
         if not options.make_ids:
-            _count_repeats(summary, reject_duplicate_ids(session, job, [source.path for source in found]))
+            _count_repeats(summary, _reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
         write_whole(clean.path / COUNTS, json.dumps(summary, indent=1, ensure_ascii=False).encode())
         bad.publish()
@@ -163,6 +171,23 @@ def _count_repeats(summary: dict[str, Any], n_repeated: int) -> None:
         summary["by_reason"] = dict(reasons.most_common())
         summary["accepted"] -= n_repeated
         summary["rejected"] += n_repeated
+
+
+def _reject_duplicate_ids(session: SparkSession, job: IngestJob, paths: Sequence[str]) -> int:
+    """Turn accepted records with duplicate ids into rejects; return how many. 40 bytes per record are shuffled."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    def reject(duplicates: pa.Table) -> pa.Table:
+        return reject_rows(duplicates, job, paths)
+
+    in_order = Window.partitionBy("id").orderBy("part", "place")
+    seen = session.read.parquet(spark_path(job.seen))
+    duplicates = seen.withColumn("nth", sql.row_number().over(in_order)).where("nth > 1 and row >= 0").drop("nth")
+    reports = duplicates.groupBy("part").applyInArrow(reject, "part int, dropped long").collect()
+    for report in reports:
+        os.unlink(part_file(job.accepted, report.part))
+    return sum(report.dropped for report in reports)
 
 
 def _reconcile(summary: dict[str, Any], job: IngestJob) -> None:

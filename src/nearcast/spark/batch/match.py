@@ -19,13 +19,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.ingest.match_task import COUNTS, MatchJob, match_pieces, match_shards, route_pieces
 from nearcast.ingest.output_folder import NewFolder
 from nearcast.ingest.row_groups import pieces_of
 from nearcast.sharding.layout import Layout, chosen_layout
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import open_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
-from nearcast.spark.batch.match_task import COUNTS, MatchJob, match_pieces, match_shards, route_pieces
 from nearcast.spark.runtime.session import SparkSession, cores_of
 from nearcast.spark.runtime.tasks import run_on_shards, run_tasks, send_payloads
 from nearcast.tables import REJECTS_SCHEMA

@@ -29,10 +29,11 @@ from nearcast.sharding.frame_match import (
 )
 from nearcast.sharding.index_handle import IndexHandle, open_handle
 from nearcast.sharding.layout import Layout, chosen_layout
+from nearcast.sharding.payloads import NO_SHARD, ArrowPayload, pack_payload, payloads_in
 from nearcast.spark.frames.columns import MATCH_COLUMNS, Sent, select_columns
 from nearcast.spark.runtime.daemon import freeze_once, prepare_worker
 from nearcast.spark.runtime.session import DataFrame
-from nearcast.spark.runtime.tasks import NO_SHARD, PAYLOAD_SQL, ArrowPayload, pack_payload, payloads_in
+from nearcast.spark.runtime.tasks import PAYLOAD_SQL
 from nearcast.tables import Dialect, OnBad
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser

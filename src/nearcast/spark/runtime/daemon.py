@@ -15,7 +15,7 @@ def main() -> None:
     import pyspark.worker
 
     import nearcast.engine.index
-    import nearcast.spark.batch.match_task  # noqa: F401
+    import nearcast.ingest.match_task  # noqa: F401
     from nearcast.arrays.jit.mode import compile_now
 
     compile_now()  # a task has thousands of rows: no worker should interpret kernels, or start a process to compile

@@ -1,4 +1,4 @@
-"""The tasks of batch matching: what workers run."""
+"""The tasks of batch matching between Parquet tables: what workers run. No pyspark."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 from nearcast.ingest.output_folder import UniqueParquetFile
 from nearcast.ingest.row_groups import Source, TablePart
 from nearcast.sharding.match_shards import id_order, match_all_in_parts, match_one_in_parts, route_table
+from nearcast.sharding.payloads import NO_SHARD, ArrowPayload, join_tables
 from nearcast.sharding.sharded_index import ShardedIndex
-from nearcast.spark.runtime.tasks import NO_SHARD, ArrowPayload, join_tables
 from nearcast.tables import REJECTS_SCHEMA
 
 COUNTS = ("messages", "rejected", "visits", "pairs")

@@ -1,1 +1,0 @@
-"""A whole pipeline: stages.py defines its steps, run.py runs those that steps.py does not find up to date."""
