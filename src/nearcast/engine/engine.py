@@ -139,6 +139,7 @@ class Engine:
             self._expiries.replace(number, subscription.expires)
             if self._results is not None:
                 self._results.forget([number])
+                self._drop_unused_results()
             self._live[number] = subscription
             self._next_subscription = max(self._next_subscription, number + 1)
         self._upkeep()
@@ -148,6 +149,7 @@ class Engine:
         """Forget subscriptions; an unknown id is no error. Returns a change -1 for each result of theirs."""
         with self._versions.change():
             changes = [] if self._results is None else self._results.forget(ids)
+            self._drop_unused_results()
             self._forget(list(ids))
         self._upkeep()
         return changes
@@ -173,10 +175,12 @@ class Engine:
         what leaves comes before what enters. For the former the place is the centre of a box. For the latter the
         message lives until `expires`, and replaces a live message of its `id`.
         """
-        words = text if tokens is None else list(tokens)
+        words = text if tokens is None else _strings(list(tokens))
         place = self._place(at)
-        if self._results is not None or expires is not None:
+        if self._results is not None:
             return self._publish_in_turn(words, place, id, expires)
+        if expires is not None:
+            self._deadline(expires)  # nobody keeps the message, but a wrong time is refused
         number, now = self._message_number(id), self._now()
         if len(place) == 2 and not self.index.is_scored:
             ids, scores = self.index.match_point(words, place[0], place[1], now), None
@@ -257,7 +261,9 @@ class Engine:
                     raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="now")
                 self._pass_to(time)
             present, changes = self._begin_step()
-            return in_order([*changes, *results.advance(present)])
+            changes = in_order([*changes, *results.advance(present)])
+            self._drop_unused_results()
+        return changes
 
     def results(self, id: int) -> pa.Table:
         """The results of a subscription as of the last event: the list of kind `top`, best first, as a table (message,
@@ -279,6 +285,11 @@ class Engine:
 
             self._results = LiveResults(self._space, self._analyser, self._weights)
         return self._results
+
+    def _drop_unused_results(self) -> None:
+        """Let messages be published without the lock again once the last result is gone; the writer calls this."""
+        if self._results is not None and self._results.is_empty:
+            self._results = None
 
     def _subscribe_live(
         self,
@@ -324,13 +335,14 @@ class Engine:
         """Publish one message while there are results that live on."""
         from nearcast.engine.live.messages import LiveMessages
 
-        tokens = self._analyser.tokens(words) if isinstance(words, str) else _strings(words)
+        tokens = self._analyser.tokens(words) if isinstance(words, str) else words
         with self._versions.pause():
             until = self._deadline(self._lifetime if expires is None else expires)
             number = self._message_number(id)
             now, gone = self._begin_step()
             ids, scores = self.index.match_message(tokens, place, now)
             (step,) = self._live_results().publish(LiveMessages.one(number, tokens, box_of(place), until), now)
+            self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
         given = itertools.repeat(None) if scores is None else (_score(score) for score in scores.tolist())
@@ -349,6 +361,7 @@ class Engine:
             results = self._live_results()
             steps = results.publish(read.ending(self._deadline(self._lifetime)), now) or [results.advance(now)]
             self.index.rejects = rejects
+            self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
         steps[0] = in_order([*gone, *steps[0]])

@@ -97,3 +97,67 @@ def test_error_texts_name_the_argument(call: Any, text: str) -> None:
     with pytest.raises(InvalidInput, match=text):
         call(engine)
     assert len(engine) == 1
+
+
+def _publishes_while_changes_are_kept_out(engine: nc.Engine, seconds: float) -> bool:
+    thread = threading.Thread(target=engine.publish, args=("hail",), kwargs={"at": (5, 5)}, daemon=True)
+    with engine._versions.pause():
+        thread.start()
+        thread.join(seconds)
+        done = not thread.is_alive()
+    thread.join()
+    return done
+
+
+def _replace_by_another_kind(engine: nc.Engine, clock: list[float]) -> None:
+    engine.subscribe("rain", box=(0, 0, 10, 10), id=1)
+
+
+def _forget(engine: nc.Engine, clock: list[float]) -> None:
+    engine.unsubscribe(1)
+
+
+def _let_it_expire(engine: nc.Engine, clock: list[float]) -> None:
+    clock[0] += 10
+    assert [each[:3] for each in engine.advance()] == [(7, 1, -1)]
+
+
+def _let_it_expire_by_a_message(engine: nc.Engine, clock: list[float]) -> None:
+    clock[0] += 10
+    assert [each[:3] for each in engine.publish("snow", at=(5, 5))] == [(7, 1, -1)]
+
+
+def _let_it_expire_by_a_table(engine: nc.Engine, clock: list[float]) -> None:
+    clock[0] += 10
+    table = engine.publish_many({"id": [8], "text": ["snow"], "x": [5.0], "y": [5.0]})
+    assert table["change"].to_pylist() == [-1]
+
+
+END_IT = [
+    _replace_by_another_kind,
+    _forget,
+    _let_it_expire,
+    _let_it_expire_by_a_message,
+    _let_it_expire_by_a_table,
+]
+
+
+@pytest.mark.parametrize("how", [{"kind": "top", "window": 9, "near": (5, 5)}, {"follow": True, "box": (4, 4, 6, 6)}])
+@pytest.mark.parametrize("end_it", END_IT)
+def test_an_engine_whose_last_live_results_are_gone_publishes_without_waiting(how: Any, end_it: Any) -> None:
+    clock = [1000.0]
+    engine = nc.Engine(space=(0, 0, 10, 10), clock=lambda: clock[0])
+    engine.subscribe("rain", **how, id=1, expires=timedelta(seconds=5))
+    assert not _publishes_while_changes_are_kept_out(engine, 0.05), "messages take turns while results live on"
+    engine.publish("rain", at=(5, 5), id=7)
+    end_it(engine, clock)
+    assert _publishes_while_changes_are_kept_out(engine, 30)
+
+
+def test_a_message_with_an_end_leaves_no_trace_in_an_engine_without_live_results() -> None:
+    engine = nc.Engine()
+    engine.subscribe("rain", id=1)
+    assert engine.publish("rain", at=(5, 5), expires=timedelta(1), id=4) == [nc.Match(4, 1)]
+    assert _publishes_while_changes_are_kept_out(engine, 30)
+    with pytest.raises(InvalidInput, match="expires"):
+        engine.publish("rain", at=(5, 5), expires="soon")  # type: ignore[arg-type]

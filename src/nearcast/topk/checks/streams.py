@@ -76,6 +76,28 @@ def check_a_window_shrinks_to_nothing_and_fills_again(method: str) -> None:
         assert len(twins.one.window) == 0 and all(twins.one.results(k).num_rows == 0 for k in range(30))
 
 
+def check_an_empty_window_has_no_results(method: str) -> None:
+    twins, rng = _twins(method, 51, seconds(10))
+    twins.advance(5 * SECOND)
+    twins.subscribe(subscriptions(rng, np.arange(35, 40)))
+    assert twins.publish(messages(rng, 0, 0, 0)).num_rows == 0
+    twins.reopen()
+    assert twins.unsubscribe([1, 36, 99]).num_rows == 0
+    twins.publish(messages(rng, 20, 0, 6 * SECOND))
+
+
+def check_messages_that_share_no_token_are_no_results(method: str) -> None:
+    """Also with alpha = 1, where place alone decides the score."""
+    rng = np.random.default_rng(52)
+    table = subscriptions(rng, np.arange(20)) | {"alpha": np.repeat([0.0, 1.0], 10), "x": np.zeros(20)}
+    twins = Twins(method, table, 40, space=UNIT)
+    strange = {"id": np.arange(60), "tokens": [["z", "y"]] * 60, "x": np.zeros(60), "y": table["y"][:1].repeat(60)}
+    assert twins.publish(strange).num_rows == 0
+    twins.publish(messages(rng, 30, 100, 0))
+    twins.publish(strange | {"id": np.arange(200, 260)})
+    assert all(twins.one.results(k).num_rows == 0 for k in range(20))
+
+
 def check_equal_messages_are_ordered_newest_first(method: str) -> None:
     table = {"id": [1, 2], "tokens": [["a"], ["a", "b"]], "x": [0.0, 1.0], "y": [0.0, 1.0], "k": [3, 2]}
     twins = Twins(method, table, 5, space=UNIT)

@@ -121,7 +121,7 @@ def play(twins: Twins, rng: np.random.Generator, n_calls: int, batches: Sequence
             twins.subscribe(subscriptions(rng, rng.choice(40, 5, replace=False)))
         elif draw < 0.9:
             twins.unsubscribe(rng.choice(45, 4, replace=False).tolist())
-        elif is_period:
+        elif is_period and draw < 0.96:
             now += int(rng.choice([0, 1, 30, 100])) * SECOND
             twins.advance(now)
         else:
