@@ -61,3 +61,11 @@ class StorageError(NearcastError, OSError):
     """A file system or an object store does not answer, refuses, or is of an unknown kind. The message names the URL
     and the remedy.
     """
+
+
+class NotReplaced(StorageError, FileExistsError):
+    """A save names a file, or a folder with other files than a save of the same kind. Nothing was written."""
+
+
+class NotSaved(StorageError, FileNotFoundError):
+    """Nothing of this kind was saved at this path."""

@@ -8,9 +8,11 @@ private.
 
 from __future__ import annotations
 
-import json
+import errno
+import mmap
 import os
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -20,9 +22,13 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from nearcast.errors import CorruptFile, ForeignVersion
+from nearcast.arrays.files import create_file, locked_folder, make_folder
+from nearcast.arrays.files import sync_folder as sync_folder
+from nearcast.arrays.files import write_whole as write_whole
+from nearcast.arrays.manifest import GENERATION, MANIFEST, format_of, generation_of, manifest_bytes, parse_manifest
+from nearcast.errors import CorruptFile, NotReplaced, NotSaved
 
-MANIFEST = "manifest.json"
+_LARGEST_MANIFEST = 1 << 26
 _CHUNK = 1 << 24
 _ABANDONED_SECONDS = 3600.0
 
@@ -35,24 +41,50 @@ def write_bundle(
     Returns the name of the generation.
     """
     folder = Path(path)
-    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
-        raise FileExistsError(f"{folder} holds other files; name an empty or new folder")
-    folder.mkdir(parents=True, exist_ok=True)
+    require_replaceable(folder, fmt)
+    make_folder(folder)
     generation = f"arrays-{uuid.uuid4().hex[:12]}"
-    (folder / generation).mkdir()
+    make_folder(folder / generation)
     try:
         entries = {name: _write_array(folder / generation, name, array) for name, array in arrays.items()}
         sync_folder(folder / generation)
-        predecessor = generation_of((folder / MANIFEST).read_bytes()) if (folder / MANIFEST).exists() else None
-        write_whole(folder / MANIFEST, manifest_bytes(fmt, generation, entries, header))
+        content = manifest_bytes(fmt, generation, entries, header)
+        with locked_folder(folder):  # of two writers, the second removes what the first has written, and nothing else
+            predecessor = generation_of((folder / MANIFEST).read_bytes()) if (folder / MANIFEST).exists() else None
+            write_whole(folder / MANIFEST, content)
+            _remove_old(folder, generation, predecessor)
     except BaseException:
         shutil.rmtree(folder / generation, ignore_errors=True)
         raise
+    return generation
+
+
+def require_replaceable(folder: Path, fmt: tuple[str, int]) -> None:
+    """Raise unless this is no folder yet, an empty one, or a bundle of this format, whatever its version."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise NotReplaced(f"{folder} is a file; name an empty or new folder")
+    others = [each.name for each in folder.iterdir() if not GENERATION.fullmatch(each.name)]
+    if not others:
+        return  # empty, or a first write that was interrupted
+    manifest = folder / MANIFEST
+    found = format_of(manifest.read_bytes()) if manifest.is_file() else None
+    if found is not None and found != fmt[0]:
+        raise NotReplaced(f"{folder} is a {found} and no {fmt[0]}; name an empty or new folder")
+    is_damaged = others == [MANIFEST] and any(folder.glob("arrays-*"))
+    if found is None and not is_damaged:
+        raise NotReplaced(f"{folder} holds other files; name an empty or new folder")
+
+
+def _remove_old(folder: Path, generation: str, predecessor: str | None) -> None:
+    """Remove the generation before this one, and what killed writers left.
+
+    Another writer may be filling a generation that no manifest has named: it is removed when it is old.
+    """
     for old in folder.glob("arrays-*"):
-        # Another writer may be filling a generation: one that no manifest named is removed when it is old.
         if old.name == predecessor or (old.name != generation and _age(old) > _ABANDONED_SECONDS):
             shutil.rmtree(old, ignore_errors=True)
-    return generation
 
 
 def _age(folder: Path) -> float:
@@ -76,81 +108,38 @@ def open_bundle(
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of `read_bundle`, and the manifest that names them."""
     folder = Path(path)
-    for attempt in (1, 2):
-        manifest = read_manifest(folder, fmt)
-        try:
-            arrays = {
-                name: _open_array(folder / manifest["generation"], name, entry, verify)
-                for name, entry in manifest["arrays"].items()
-            }
-        except FileNotFoundError as gone:
-            # A writer may have replaced the generation after we read the manifest: try once more.
-            if attempt == 1 and read_manifest(folder, fmt)["generation"] != manifest["generation"]:
-                continue
-            raise CorruptFile(f"{gone.filename} is missing; restore or rebuild {folder}") from None
-        return arrays, manifest
-    raise CorruptFile(f"{folder} keeps changing while it is read; try again")
+    try:
+        arrays, manifest = _mapped_bundle(folder, fmt)
+    except (FileNotFoundError, CorruptFile):  # a writer may have replaced the generation after we read the manifest
+        if not (folder / MANIFEST).is_file():
+            raise
+        with locked_folder(folder, is_shared=True):  # nothing is replaced meanwhile
+            try:
+                arrays, manifest = _mapped_bundle(folder, fmt)
+            except FileNotFoundError as gone:
+                raise CorruptFile(f"{gone.filename} is missing; restore or rebuild {folder}") from None
+    if verify:  # a file that is mapped stays, whoever removes its name
+        for name, array in arrays.items():
+            _verify_array(folder / manifest["generation"], name, array, manifest["arrays"][name])
+    return arrays, manifest
+
+
+def _mapped_bundle(folder: Path, fmt: tuple[str, int]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    manifest = read_manifest(folder, fmt)
+    generation = folder / manifest["generation"]
+    if generation.is_symlink():
+        raise CorruptFile(f"{generation} is a link to another folder; restore or rebuild {folder}")
+    return {name: _mapped_array(generation, name, entry) for name, entry in manifest["arrays"].items()}, manifest
 
 
 def read_manifest(folder: Path, fmt: tuple[str, int]) -> dict[str, Any]:
     """The manifest. Raises if it is missing, damaged, or of another format or version."""
     file = folder / MANIFEST
     if not file.is_file():
-        raise FileNotFoundError(f"{folder} is no {fmt[0]}: it has no {MANIFEST}")
+        raise NotSaved(f"{folder} is no {fmt[0]}: it has no {MANIFEST}")
+    if file.is_symlink() or file.stat().st_size > _LARGEST_MANIFEST:
+        raise CorruptFile(f"{file} is a link, or larger than a manifest; restore or rebuild {folder}")
     return parse_manifest(file.read_bytes(), str(folder), fmt)
-
-
-def manifest_bytes(fmt: tuple[str, int], generation: str, entries: Mapping[str, Any], header: Any) -> bytes:
-    """The content of a manifest. `entries` are the results of `write_array`."""
-    manifest = {
-        "format": fmt[0],
-        "version": fmt[1],
-        "generation": generation,
-        "arrays": entries,
-        "header": header,
-    }
-    manifest["checksum"] = _manifest_checksum(manifest)
-    return json.dumps(manifest, indent=1).encode()
-
-
-def generation_of(content: bytes) -> str | None:
-    """The generation that a manifest names, whatever its format and version; None if the manifest is damaged."""
-    try:
-        return str(json.loads(content)["generation"])
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def parse_manifest(content: bytes, folder: str, fmt: tuple[str, int]) -> dict[str, Any]:
-    """The manifest with this content. Raises if it is damaged, or of another format or version."""
-    name, version = fmt
-    file = f"{folder.rstrip('/')}/{MANIFEST}"
-    try:
-        manifest = json.loads(content)
-        found = (manifest["format"], manifest["version"])
-        sound = manifest.pop("checksum") == _manifest_checksum(manifest)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise CorruptFile(f"{file} is damaged; restore or rebuild {folder}") from None
-    if found != fmt:
-        reads = f"this release reads {name} version {version}: build it again"
-        raise ForeignVersion(f"{file} is {found[0]} version {found[1]}; {reads}")
-    if not sound:
-        raise CorruptFile(f"{file} does not match its checksum; restore or rebuild {folder}")
-    return manifest
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file under a temporary name, fsync it, and rename it into place."""
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with open(temporary, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(file.parent)
 
 
 def write_array(array: np.ndarray, write: Callable[[np.ndarray], Any]) -> dict[str, Any]:
@@ -171,35 +160,43 @@ def write_array(array: np.ndarray, write: Callable[[np.ndarray], Any]) -> dict[s
 
 
 def _write_array(folder: Path, name: str, array: np.ndarray) -> dict[str, Any]:
-    with open(folder / f"{name}.bin", "wb") as out:
+    with create_file(folder / f"{name}.bin") as out:
         entry = write_array(array, out.write)
         out.flush()
         os.fsync(out.fileno())
     return entry
 
 
-def _open_array(folder: Path, name: str, entry: dict[str, Any], verify: bool) -> np.ndarray:
+def _mapped_array(folder: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
     file = folder / f"{name}.bin"
-    size = file.stat().st_size
-    if size != entry["bytes"]:
-        raise CorruptFile(f"{file} has {size} bytes, its manifest says {entry['bytes']}; restore or rebuild")
-    if size == 0:
-        return np.empty(entry["shape"], entry["dtype"])
-    # A plain ndarray over the map: Numba has another type for np.memmap and would compile every kernel again.
-    array = np.asarray(np.memmap(file, dtype=entry["dtype"], mode="c", shape=tuple(entry["shape"])))
-    if verify and xxhash.xxh3_64(array.reshape(-1).view(np.uint8)).hexdigest() != entry["xxh3"]:
-        raise CorruptFile(f"{file} does not match its checksum; restore or rebuild")
-    return array
-
-
-def _manifest_checksum(manifest: dict[str, Any]) -> str:
-    return xxhash.xxh3_64(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def sync_folder(folder: Path) -> None:
-    """Fsync a folder, so that the names of its files are durable."""
-    handle = os.open(folder, os.O_RDONLY)
+    handle = _opened(file)
     try:
-        os.fsync(handle)
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise CorruptFile(f"{file} is no plain file; restore or rebuild")
+        if found.st_size != entry["bytes"]:
+            raise CorruptFile(
+                f"{file} has {found.st_size} bytes, its manifest says {entry['bytes']}; restore or rebuild"
+            )
+        if found.st_size == 0:
+            return np.empty(entry["shape"], entry["dtype"])
+        mapped = mmap.mmap(handle, 0, access=mmap.ACCESS_COPY)
     finally:
         os.close(handle)
+    # A plain ndarray over the map: Numba has another type for np.memmap and would compile every kernel again.
+    return np.frombuffer(mapped, entry["dtype"]).reshape(entry["shape"])
+
+
+def _opened(file: Path) -> int:
+    """A handle of a file, which is no link. A pipe does not wait for its writer."""
+    try:
+        return os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise CorruptFile(f"{file} is a link; restore or rebuild") from None
+
+
+def _verify_array(folder: Path, name: str, array: np.ndarray, entry: dict[str, Any]) -> None:
+    if array.size and xxhash.xxh3_64(array.reshape(-1).view(np.uint8)).hexdigest() != entry["xxh3"]:
+        raise CorruptFile(f"{folder / name}.bin does not match its checksum; restore or rebuild")

@@ -93,6 +93,6 @@ def write_page(file: Path, content: str, as_json: bool) -> None:
     changed = not (file.is_file() and file.read_bytes() == content.encode())
     if changed:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, content.encode())
+        write_whole(file, content.encode(), is_private=False)
     text = Text(f"{file} {'written' if changed else 'is up to date'}")
     show({"file": str(file), "changed": changed}, as_json, text)

@@ -99,7 +99,7 @@ def write_report(result: DemoResult, file: Path, note: Callable[[str], None]) ->
         f"<footer><p>{escape(LICENCE)}</p></footer>",
     ]
     html = html_page(_TITLE, parts) if result.statistics is None else report_html(result.statistics, _TITLE, parts)
-    write_whole(file, html.encode())
+    write_whole(file, html.encode(), is_private=False)
 
 
 def _draw_pictures(result: DemoResult, note: Callable[[str], None]) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.arrays.bundle import MANIFEST
+from nearcast.arrays.manifest import MANIFEST
 from nearcast.engine.index import Index, open_index
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space

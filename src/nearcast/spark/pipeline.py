@@ -92,7 +92,7 @@ def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
 
     def work(session: SparkSession) -> dict[str, Any]:
         found = statistics(session, messages, vocabulary=vocabulary)
-        write_whole(Path(out), json.dumps(found).encode())
+        write_whole(Path(out), json.dumps(found).encode(), is_private=False)
         return {"messages": found["messages"]}
 
     return Stage(step, work)

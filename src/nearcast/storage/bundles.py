@@ -19,8 +19,9 @@ import numpy as np
 import xxhash
 
 from nearcast.arrays import bundle
-from nearcast.arrays.bundle import MANIFEST, generation_of, manifest_bytes, parse_manifest, read_manifest, write_array
-from nearcast.errors import CorruptFile
+from nearcast.arrays.bundle import read_manifest, write_array
+from nearcast.arrays.manifest import MANIFEST, format_of, generation_of, manifest_bytes, parse_manifest
+from nearcast.errors import CorruptFile, NotReplaced, NotSaved
 from nearcast.storage.copies import forget_copy, local_copy
 from nearcast.storage.leftovers import abandoned_below, remove_quietly
 from nearcast.storage.location import Location, locate
@@ -100,8 +101,12 @@ def manifest_at(path: str | os.PathLike[str], fmt: Format) -> dict[str, Any]:
 
 def _write_remote(place: Location, fmt: Format, arrays: Mapping[str, np.ndarray], header: Any) -> str:
     names = place.names()
-    if names and MANIFEST not in names and not all(name.startswith("arrays-") for name in names):
-        raise FileExistsError(f"{place.shown} holds other files; name an empty or new folder")
+    found = format_of(place.child(MANIFEST).read()) if MANIFEST in names else None
+    if found is not None and found != fmt[0]:
+        raise NotReplaced(f"{place.shown} is a {found} and no {fmt[0]}; name an empty or new folder")
+    is_ours = all(name == MANIFEST or name.startswith("arrays-") for name in names)
+    if found is None and (names == [MANIFEST] or not is_ours):
+        raise NotReplaced(f"{place.shown} holds other files; name an empty or new folder")
     generation = f"arrays-{uuid.uuid4().hex[:12]}"
     folder = place.child(generation)
     try:
@@ -138,7 +143,7 @@ def _read_manifest(place: Location, fmt: Format) -> tuple[dict[str, Any], bytes]
             content = place.child(MANIFEST).read()
             return parse_manifest(content, place.shown.partition("?")[0], fmt), content
         except FileNotFoundError:
-            raise FileNotFoundError(f"{place.shown} is no {fmt[0]}: it has no {MANIFEST}") from None
+            raise NotSaved(f"{place.shown} is no {fmt[0]}: it has no {MANIFEST}") from None
         except CorruptFile:
             if content == damaged:
                 raise

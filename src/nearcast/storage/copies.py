@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nearcast.arrays.bundle import sync_folder
+from nearcast.arrays.files import make_folder, sync_folder
 from nearcast.errors import StorageError
 
 FOLDER, LIMIT = "NEARCAST_CACHE_DIR", "NEARCAST_CACHE_GB"
@@ -48,7 +48,7 @@ def local_copy(key: str, fill: Callable[[Path], None]) -> Path:
     if _touch(target):
         return target
     with _faults(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with _locked(folder / f".lock-{zlib.crc32(key.encode()) % _N_LOCKS:02d}"):
             if _touch(target):  # another process made it meanwhile
                 return target

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nearcast.arrays import bundle
-from nearcast.arrays.bundle import MANIFEST, read_bundle, write_bundle, write_whole
-from nearcast.errors import CorruptFile, ForeignVersion
+from nearcast.arrays.bundle import read_bundle, write_bundle, write_whole
+from nearcast.arrays.manifest import MANIFEST, manifest_checksum
+from nearcast.errors import CorruptFile, ForeignVersion, NotReplaced
 
 FORMAT = ("test-bundle", 3)
 ARRAYS = {
@@ -141,3 +145,121 @@ def test_write_whole_never_shows_a_part(tmp_path: Path) -> None:
 def test_the_manifest_is_plain_json(folder: Path) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     assert manifest["format"] == "test-bundle" and manifest["arrays"]["empty"]["shape"] == [0, 4]
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_what_is_saved_is_private_to_its_owner(folder: Path) -> None:
+    generation = next(folder.glob("arrays-*"))
+    assert mode(folder) == mode(generation) == 0o700
+    assert {mode(file) for file in [folder / MANIFEST, *generation.iterdir()]} == {0o600}
+
+
+def test_with_sharing_the_umask_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEARCAST_SHARE_FILES", "1")
+    before = os.umask(0o027)
+    try:
+        write_bundle(tmp_path / "b", FORMAT, ARRAYS, HEADER)
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "b") == 0o750 and mode(tmp_path / "b" / MANIFEST) == 0o640
+    assert {mode(file) for file in tmp_path.glob("b/arrays-*/*")} == {0o640}
+
+
+@pytest.mark.parametrize("content", ['{"name": "my web app"}', "", "{", "[1]", '{"generation": "x", "format": "y"}'])
+def test_a_manifest_of_another_program_is_not_replaced(tmp_path: Path, content: str) -> None:
+    (tmp_path / MANIFEST).write_text(content)
+    with pytest.raises(NotReplaced, match="holds other files"):
+        write_bundle(tmp_path, FORMAT, ARRAYS, {})
+    assert [path.name for path in tmp_path.iterdir()] == [MANIFEST] and (tmp_path / MANIFEST).read_text() == content
+
+
+def test_a_bundle_of_another_format_and_a_file_are_not_replaced(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NotReplaced, match="is a test-bundle and no other-bundle"):
+        write_bundle(folder, ("other-bundle", 1), ARRAYS, {})
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(NotReplaced, match="is a file"):
+        write_bundle(tmp_path / "file", FORMAT, ARRAYS, {})
+    assert read_bundle(folder, FORMAT)[1] == HEADER and (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_older_version_a_damaged_one_and_a_first_save_that_was_killed_are_replaced(folder: Path) -> None:
+    write_bundle(folder, (FORMAT[0], 4), ARRAYS, HEADER)
+    assert read_bundle(folder, (FORMAT[0], 4))[1] == HEADER
+    (folder / MANIFEST).write_text("{")
+    write_bundle(folder, FORMAT, ARRAYS, HEADER)
+    (folder / MANIFEST).unlink()
+    write_bundle(folder, FORMAT, ARRAYS, HEADER)
+    assert read_bundle(folder, FORMAT)[1] == HEADER
+
+
+def rewritten(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the manifest and give it the checksum that it then needs, as a stranger can."""
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    del manifest["checksum"]
+    change(manifest)
+    manifest["checksum"] = manifest_checksum(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
+    "a generation outside": lambda found: found.update(generation="../elsewhere"),
+    "an absolute generation": lambda found: found.update(generation="/etc"),
+    "a generation that is a number": lambda found: found.update(generation=3),
+    "an array outside": lambda found: found["arrays"].update({"../../boxes": found["arrays"]["boxes"]}),
+    "an array with NUL": lambda found: found["arrays"].update({"a\0": found["arrays"]["boxes"]}),
+    "objects": lambda found: found["arrays"]["a.numbers"].update(dtype="|O"),
+    "records": lambda found: found["arrays"]["a.numbers"].update(dtype="<f4,<f4"),
+    "texts": lambda found: found["arrays"]["a.numbers"].update(dtype="<U2"),
+    "big endian": lambda found: found["arrays"]["a.numbers"].update(dtype=">i8"),
+    "a shape that is larger": lambda found: found["arrays"]["boxes"].update(shape=[1, 5]),
+    "a shape below 0": lambda found: found["arrays"]["boxes"].update(shape=[-1, -4]),
+    "a shape of texts": lambda found: found["arrays"]["boxes"].update(shape=["1", 4]),
+    "no shape": lambda found: found["arrays"]["boxes"].update(shape=[]),
+    "an endless shape": lambda found: found["arrays"]["boxes"].update(shape=[0, 2**62], bytes=0),
+    "an entry that is no entry": lambda found: found["arrays"].update(boxes=7),
+    "no arrays": lambda found: found.update(arrays=[]),
+    "no header": lambda found: found.update(header=None),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_manifest_is_refused_though_its_checksum_is_right(folder: Path, forgery: str) -> None:
+    rewritten(folder, FORGERIES[forgery])
+    for verify in (True, False):
+        with pytest.raises(CorruptFile, match="was not written by nearcast"):
+            read_bundle(folder, FORMAT, verify)
+
+
+def test_a_manifest_of_brackets_is_refused(folder: Path) -> None:
+    (folder / MANIFEST).write_text("[" * 200_000)
+    with pytest.raises(CorruptFile, match="is damaged"):
+        read_bundle(folder, FORMAT)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_an_array_that_is_no_plain_file_is_refused_at_once(folder: Path, tmp_path: Path, kind: str) -> None:
+    file = array_file(folder, "a.numbers")
+    file.rename(tmp_path / "moved")
+    if kind == "link":
+        file.symlink_to(tmp_path / "moved")
+    elif kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.mkdir()
+    with pytest.raises(CorruptFile, match=r"a\.numbers\.bin is"):
+        read_bundle(folder, FORMAT)
+
+
+def test_a_generation_or_a_manifest_that_is_a_link_is_refused(folder: Path, tmp_path: Path) -> None:
+    generation = next(folder.glob("arrays-*"))
+    generation.rename(tmp_path / "moved")
+    generation.symlink_to(tmp_path / "moved")
+    with pytest.raises(CorruptFile, match="is a link"):
+        read_bundle(folder, FORMAT)
+    (folder / MANIFEST).rename(tmp_path / "manifest")
+    (folder / MANIFEST).symlink_to(tmp_path / "manifest")
+    with pytest.raises(CorruptFile, match="is a link"):
+        read_bundle(folder, FORMAT)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import nearcast as nc
-from nearcast.arrays.bundle import MANIFEST
+from nearcast.arrays.manifest import MANIFEST
 from nearcast.errors import CorruptFile, ForeignVersion
 from nearcast.storage import bundles
 from nearcast.storage.bundles import local_bundle, read_bundle, write_bundle

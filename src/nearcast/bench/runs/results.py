@@ -49,7 +49,7 @@ def save_result(result: Documented, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, (json.dumps(result.document(), indent=1) + "\n").encode())
+        write_whole(target, (json.dumps(result.document(), indent=1) + "\n").encode(), is_private=False)
     except OSError as error:
         raise InvalidInput(f"{target} cannot be written: {error}") from None
 

@@ -140,7 +140,7 @@ def write_workload(
         "source": source or (SAMPLE_SOURCE if workload.texts == "sample" else {"corpus": "made up"}),
         "rows": rows,
     }
-    write_whole(target / "workload.json", (json.dumps(about, indent=2) + "\n").encode())
+    write_whole(target / "workload.json", (json.dumps(about, indent=2) + "\n").encode(), is_private=False)
     return about
 
 

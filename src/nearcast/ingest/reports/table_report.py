@@ -17,7 +17,7 @@ def write_report(
     """Write the page about `stats`. `more` is HTML that comes before the statistics."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(target, report_html(stats, title, more).encode())
+    write_whole(target, report_html(stats, title, more).encode(), is_private=False)
 
 
 def report_html(stats: dict[str, Any], title: str, more: Iterable[str]) -> str:

@@ -87,7 +87,7 @@ class StreamOutput:
             "inputs": sorted(name for part in parts for name in part["inputs"]),
             "offsets": list(inputs.offsets),
         }
-        write_whole(whole / "_manifest.json", json.dumps(manifest).encode())
+        write_whole(whole / "_manifest.json", json.dumps(manifest).encode(), is_private=False)
         try:
             whole.rename(self.folder(inputs.batch))
         except OSError as error:

@@ -92,7 +92,7 @@ def ingest(
         if not options.make_ids:
             _count_repeats(summary, _reject_duplicate_ids(session, job, [source.path for source in found]))
         _reconcile(summary, job)
-        write_whole(clean.path / COUNTS, json.dumps(summary, indent=1, ensure_ascii=False).encode())
+        write_whole(clean.path / COUNTS, json.dumps(summary, indent=1, ensure_ascii=False).encode(), is_private=False)
         bad.publish()
         clean.publish()
     return summary

@@ -78,7 +78,7 @@ class Compactor:
         try:
             merged = self.checkpoint.root / "subscriptions" / uuid.uuid4().hex[:12]
             made = self._build(base, self.checkpoint.deltas / name, merged)
-            write_whole(Path(made.path) / _TABLE, str(merged).encode())
+            write_whole(Path(made.path) / _TABLE, str(merged).encode(), is_private=False)
             done = Compacted(Path(base.path).name, number, Path(made.path).name)
             write_whole(self.checkpoint.root / "compacted.json", json.dumps(done._asdict()).encode())
             for other in merged.parent.iterdir():  # tables of older versions, which no later compaction reads
