@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.model import MATCH, MessageBatch
+from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.places import boxes_of
@@ -54,13 +54,15 @@ class MessageColumns(NamedTuple):
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
     """(good messages, rejects). Tokens that are not in the vocabulary are ignored."""
-    read = read_message_columns(as_arrow(source), dialect)
+    table = as_arrow(source)
+    read = read_message_columns(table, dialect)
     ids, boxes, times, tokens = read[:4]
+    attributes = attributes_of(table, vocabulary)
     if len(read.rejects):
         good = read.good_rows
         ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))
-    flat, starts = list_parts(tokens)
-    terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
+        attributes = None if attributes is None else attributes.take(pa.array(good))
+    terms, starts = vocabulary.term_sets(*list_parts(tokens), attributes)
     return MessageBatch(ids, terms, starts, boxes, times), read.rejects
 
 

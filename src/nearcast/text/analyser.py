@@ -63,6 +63,17 @@ class Analyser:
         form = normal_form(token, self.fold_accents)
         return form if self.stem is None else _stemmed([form], self.stem)[0]
 
+    def prefix(self, word: str) -> str:
+        """The normal form of the beginning of a token; empty unless it is one word of at least 2 letters or numbers.
+
+        With a stemmer, a word that its stem begins stands for the stem: tokens are compared as stems.
+        """
+        found = tokens_of_text(word, self.fold_accents)
+        if len(found) != 1 or found[0] != normal_form(word, self.fold_accents) or not _has_two_letters(found[0]):
+            return ""
+        stem = found[0] if self.stem is None else _stemmed(found, self.stem)[0]
+        return stem if found[0].startswith(stem) and _has_two_letters(stem) else found[0]
+
     def header(self) -> dict[str, Any]:
         """Version and options, as files store them; `from_header` restores the analyser."""
         return {"version": ANALYSER_VERSION, **asdict(self)}
@@ -106,6 +117,10 @@ def _stemmed(tokens: list[str], language: str) -> list[str]:
     """Stem all tokens but #tags and @names: names have no stem."""
     stem = _stemmer(language)
     return [token if token.startswith(_SIGNS) else stem(token) or token for token in tokens]
+
+
+def _has_two_letters(token: str) -> bool:
+    return sum(character.isalnum() for character in token) > 1
 
 
 _SIGNS = tuple(SIGNS)
