@@ -22,7 +22,29 @@ FOLDED = Analyser(fold_accents=True, stop_words="en", stem="english")
 # The pools are tiny, so that tokens repeat within a text, absorb each other and contradict each other.
 WORDS = ["a", "b", "B", "c-d", "a-b-a", "é", "e", "#t", "-a", "-c-d", "ab*", '"a b"', '-"b a"', "{n >= 1}"]
 WORDS += [" OR ".join("abdefghij"), f"({' OR '.join('abdefghij')})"]  # a group
-MISTAKES = ["!", "and", "Or", "not", "-", "-the", "a:b", "ab*", "!a", "||", "the", '"', '""', '"a b"', "\\", "AND", ")", "{", "}", "{a = 1}", "a*"]
+MISTAKES = [
+    "!",
+    "and",
+    "Or",
+    "not",
+    "-",
+    "-the",
+    "a:b",
+    "ab*",
+    "!a",
+    "||",
+    "the",
+    '"',
+    '""',
+    '"a b"',
+    "\\",
+    "AND",
+    ")",
+    "{",
+    "}",
+    "{a = 1}",
+    "a*",
+]
 SPACES = [" ", "  ", "\n", "\t", "\x1c", "\x85", "\xa0", "\u2003", "\u3000", "", ""]
 good = st.recursive(
     st.sampled_from(WORDS),

@@ -66,7 +66,32 @@ def test_an_expression_written_out_reads_the_same(expression: Expression) -> Non
     assert [again.holds(*message) for message in EVERY_MESSAGE] == [expression.holds(*each) for each in EVERY_MESSAGE]
 
 
-pieces = st.sampled_from(["{", "}", "{a<1}", "ab*", "*", "-", '-"b c"', "a", "B", "c-d", "AND", "OR", "NOT", "(", ")", '"', '"a b"', "\\", "#t", "!", "é", "\n"])
+pieces = st.sampled_from(
+    [
+        "{",
+        "}",
+        "{a<1}",
+        "ab*",
+        "*",
+        "-",
+        '-"b c"',
+        "a",
+        "B",
+        "c-d",
+        "AND",
+        "OR",
+        "NOT",
+        "(",
+        ")",
+        '"',
+        '"a b"',
+        "\\",
+        "#t",
+        "!",
+        "é",
+        "\n",
+    ]
+)
 
 
 @EXAMPLES

@@ -69,13 +69,13 @@ class Engine:
         method: str = "auto",
         *,
         space: Box | None = None,
-        analyser: Analyser | None = None,
+        analyser: Analyser | str | None = None,
         weights: Any = None,
         clock: Callable[[], float] = time.time,
         lifetime: timedelta | None = None,
     ) -> None:
         self._space = Space.of(space)
-        self._analyser = analyser or Analyser()
+        self._analyser = Analyser.of(analyser)
         vocabulary = Vocabulary()
         by_term = np.empty(0) if weights is None else read_weights(weights, vocabulary)
         self.index = Index(SubscriptionSet(method, self._space), vocabulary, self._analyser, by_term)

@@ -234,7 +234,7 @@ class Index:
                 find_method(kind, self.method)  # raises for a kind that the method does not serve
         with self.versions.change():
             if self._weights is None and len(read.ids):
-                self._weights = idf_weights(read, len(self.vocabulary))
+                self._weights = idf_weights(read, self.vocabulary)
             self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
             for kind, batch in read.batches.items():
                 if batch.size:
@@ -334,10 +334,8 @@ def build_index(
     ln(1 + N/df) over the subscriptions. `space` makes coordinates planar. `messages` is a sample of the messages to
     come, for methods that plan by it (`auto`). The options are `analyser=`, `on_bad=` and those of the method.
     """
-    analyser = options.pop("analyser", None) or Analyser()
+    analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
-    if not isinstance(analyser, Analyser):
-        raise InvalidInput(f"analyser is a nearcast.Analyser, not {type(analyser).__name__}")
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
     index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term)

@@ -92,7 +92,6 @@ class MessageSources:
         more = [self._attributes.get(number, {}) for number in words.ids.tolist()]
         return Words(words.ids, *vocabulary.with_attributes_of(terms, starts, more))
 
-
     # -- files
 
     def state(self, is_live: IsLive) -> dict[str, np.ndarray]:

@@ -57,7 +57,7 @@ class Moving:
         method: str = "auto",
         space: Sequence[float] | None = None,
         *,
-        analyser: Analyser | None = None,
+        analyser: Analyser | str | None = None,
         safe: bool = False,
         where: Where | None = None,
         **options: Any,
@@ -69,7 +69,7 @@ class Moving:
         The largest safe radius is `reach`, 1 % of the space unless given.
         """
         reach = options.pop("reach", None)
-        self.analyser = analyser or Analyser()
+        self.analyser = Analyser.of(analyser)
         self.vocabulary = Vocabulary()
         self._set = MovingSet(method, Space.of(space), options)
         self._sources = MessageSources()

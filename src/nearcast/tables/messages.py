@@ -31,6 +31,8 @@ class Dialect(NamedTuple):
     """The accepted kinds of subscriptions; rows of other kinds are bad. None accepts every kind."""
     default_kind: str = MATCH.name
     """The kind of subscriptions that name none."""
+    has_attributes: bool = True
+    """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
 
 
 MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]

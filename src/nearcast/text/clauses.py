@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.errors import ExpressionError
-from nearcast.text.derived.atoms import content, group_atom, is_filter, occurs
+from nearcast.text.derived.atoms import FILTER, content, group_atom, is_filter, occurs
 from nearcast.text.filters.grammar import read_condition
 from nearcast.text.grammar.nodes import NO_ATTRIBUTES, And, Atom, Everything, Expression, Not, Or, Where
 
@@ -62,6 +63,15 @@ class ClauseColumns(NamedTuple):
         sides = ((self.required, self.required_starts), (self.forbidden, self.forbidden_starts))
         parts = (values[starts[number] : starts[number + 1]] for values, starts in sides)
         return Clause(*(tuple(self.tokens.take(pa.array(part)).to_pylist()) for part in parts))
+
+    def with_filters(self) -> np.ndarray:
+        """int64[k]: the texts that have a filter, ascending."""
+        is_condition = pc.starts_with(self.tokens, FILTER).to_numpy(zero_copy_only=False)
+        found = [
+            np.repeat(np.arange(len(starts) - 1), np.diff(starts))[is_condition[values]]
+            for values, starts in ((self.required, self.required_starts), (self.forbidden, self.forbidden_starts))
+        ]
+        return np.unique(np.searchsorted(self.starts, np.concatenate(found), "right") - 1)
 
 
 NO_CLAUSES = ClauseColumns(

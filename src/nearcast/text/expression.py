@@ -102,7 +102,6 @@ class Parser:
         self._words[word] = node
         return node
 
-
     def _unsigned(self, word: str) -> Expression | None:
         """The AND of the tokens of a word, or a prefix; None if it is neither."""
         if "*" in word:

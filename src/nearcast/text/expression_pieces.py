@@ -68,8 +68,8 @@ def is_wide_space(point):
 def count_pieces(raw, offsets, most_bytes, out_counts):
     """Write the number of pieces of each text.
 
-    It is UNREADABLE for a text with a quote or a brace, with white space beyond ASCII, with invalid UTF-8 or of more than
-    `most_bytes` bytes.
+    It is UNREADABLE for a text with a quote or a brace, with white space beyond ASCII, with invalid UTF-8 or of more
+    than `most_bytes` bytes.
     """
     for row in range(len(out_counts)):
         i, stop = offsets[row], offsets[row + 1]

@@ -17,7 +17,7 @@ from nearcast.arrays.ragged import distinct, drop_repeats, sort_in_place, sorted
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.text.analyser import Analyser
 from nearcast.text.character_table import character_table
-from nearcast.text.derived.atoms import MARK, members
+from nearcast.text.derived.atoms import MARK, members, phrase_words, plain_tokens
 from nearcast.text.derived.derived_terms import DerivedTerms
 from nearcast.text.filters.known_conditions import side_by_side
 from nearcast.text.simple_tokens import append_ascii_tokens
@@ -236,6 +236,27 @@ class Vocabulary(StringTable):
                 raise CorruptFile(f"{_WHAT} with derived terms that it does not have")
             self.add_atoms(self.tokens(arrays["derived"]).to_pylist())
         return self
+
+    def with_plain_terms(
+        self, terms: np.ndarray, starts: np.ndarray, only_certain: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(the terms of rows, with those of tokens in place of derived ones; their starts). Each row is a sorted set.
+
+        With `only_certain`, only tokens that a message of the row must have: not those of an OR.
+        """
+        if self._derived is None:
+            return terms, starts
+        tokens_of = phrase_words if only_certain else plain_tokens
+        counts, known = np.ones(self._n, np.int64), self._derived.terms
+        each = [self._lookup(*encoded(tokens_of(atom))) for atom in self.tokens(np.array(known)).to_pylist()]
+        counts[known] = [len(found) for found in each]
+        own_starts = starts_of(counts)
+        values = np.empty(own_starts[-1], np.int32)
+        values[own_starts[:-1][counts == 1]] = np.flatnonzero(counts == 1)
+        for term, found in zip(known, each, strict=True):
+            values[own_starts[term] : own_starts[term + 1]] = found
+        flat, flat_starts = take(values, own_starts, terms)
+        return sorted_sets(flat, flat_starts[starts])
 
     def mark_members(self, is_used: np.ndarray) -> None:
         """Set is_used (bool[n]) for the terms that used derived terms are made of."""

@@ -74,6 +74,11 @@ def plain_tokens(atom: str) -> list[str]:
     return [token for member in members(atom) for token in plain_tokens(member)]
 
 
+def phrase_words(atom: str) -> list[str]:
+    """The tokens that a message with this derived atom must have."""
+    return phrase_tokens(atom) if atom.startswith(PHRASE) else []
+
+
 def occurs(atom: str, tokens: Iterable[str]) -> bool:
     """Whether a message with these tokens, in this order, has the atom, which is no filter. Defines the meaning."""
     if not is_derived(atom):

@@ -1,4 +1,4 @@
-"""The prefixes, phrases, groups and conditions that a vocabulary knows, and the arrays by which messages find theirs."""
+"""The prefixes, phrases, groups and conditions of a vocabulary, and the arrays by which messages find theirs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from nearcast.text.derived.kernels import (
     terms_of_ascii_text,
     terms_of_tokens,
 )
-
 from nearcast.text.filters.grammar import read_condition
 from nearcast.text.filters.known_conditions import KnownConditions
 
@@ -166,7 +165,11 @@ class DerivedTerms:
         joined, end = "\n".join(tokens).encode("utf-8", "surrogatepass"), 0x0A
         if joined.count(b"\n") != len(tokens) - 1:  # a token has a line feed; no UTF-8 has the byte 0xFF
             joined, end = b"\xff".join([token.encode("utf-8", "surrogatepass") for token in tokens]), 0xFF
-        raw, derived, out = np.frombuffer(bytearray(joined), np.uint8), self.arrays, np.empty(4 * len(tokens) + _ROOM, np.int32)
+        raw, derived, out = (
+            np.frombuffer(bytearray(joined), np.uint8),
+            self.arrays,
+            np.empty(4 * len(tokens) + _ROOM, np.int32),
+        )
         while (n := terms_of_tokens(table, derived, raw, end, begins, out)) < 0:
             out = np.empty(4 * len(out), np.int32)
         return out[:n]
@@ -178,4 +181,3 @@ class DerivedTerms:
         while (n := terms_of_ascii_text(table, derived, raw, characters, out)) < 0:
             out = np.empty(4 * len(out), np.int32)
         return out[:n]
-

@@ -1,8 +1,8 @@
 """The parser of filters. The grammar, between braces:
 
-    filter      condition (, condition)*
-    condition   column (= | != | < | <= | > | >=) value  |  column [not] in ( value (, value)* )
-    value       number | true | false | ISO date or time | "text" | words
+filter      condition (, condition)*
+condition   column (= | != | < | <= | > | >=) value  |  column [not] in ( value (, value)* )
+value       number | true | false | ISO date or time | "text" | words
 """
 
 from __future__ import annotations

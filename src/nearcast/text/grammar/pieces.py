@@ -7,7 +7,7 @@ import re
 from nearcast.errors import ExpressionError
 
 _PIECE = re.compile(
-    r'\s*(?:([()])'
+    r"\s*(?:([()])"
     r'|-?"((?:[^"\\]|\\.)*+)"'
     r"|\{((?:[^{}\"']|\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+')*+)\}"
     r'|([^\s(){}"]+))',
