@@ -24,7 +24,6 @@ from nearcast.moving.cell_copies.kernels import (
     post_messages,
     remove_rows,
 )
-from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     COUNT,
@@ -36,6 +35,7 @@ from nearcast.moving.entry_lists.lists import (
     with_lacking_room,
 )
 from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
