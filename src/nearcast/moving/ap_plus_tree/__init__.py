@@ -54,7 +54,7 @@ from nearcast.moving.entry_lists.lists import COUNT, IN_PLACE, REFILED, drop_dea
 from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import MovingMethod, difference
+from nearcast.moving.method import DEAD_SHARE, MovingMethod, difference
 from nearcast.moving.pairs import Pairs, SignedPairs
 
 
@@ -77,7 +77,7 @@ class ApPlusTree(MovingMethod):
         f: int = 16_000,
         theta_p: int = 40,
         copies: int = 200,
-        dead_share: float = 0.25,
+        dead_share: float = DEAD_SHARE,
         messages_by: str = "tree",
     ) -> None:
         super().__init__(store, messages, space)

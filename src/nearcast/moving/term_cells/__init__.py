@@ -36,7 +36,7 @@ from nearcast.moving.entry_lists.lists import (
 from nearcast.moving.entry_lists.place_codes import place_codes
 from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import EVERYWHERE, MovingMethod
+from nearcast.moving.method import DEAD_SHARE, EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
 from nearcast.moving.term_cells.batch import Batch, batch_of
 from nearcast.moving.term_cells.boxes import FINEST_BOXES, KEY, MOST_NEAR, sweep_boxes
@@ -63,7 +63,7 @@ class TermCells(MovingMethod):
         space: Space,
         messages_per_cell: int = 16,
         rows_per_cell: int = 8,
-        dead_share: float = 0.25,
+        dead_share: float = DEAD_SHARE,
     ) -> None:
         super().__init__(store, messages, space)
         self._targets = (messages_per_cell, rows_per_cell)
