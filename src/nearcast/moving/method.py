@@ -38,7 +38,7 @@ DEFAULT = "term-cells"
 """What `auto` stands for."""
 
 DEAD_SHARE = 0.1
-"""How many dead messages, for each live one, may stay in the lists of a method: 1.1 messages are stored for one live."""
+"""How many dead messages, for each live one, may stay in lists: 1.1 times as many are stored as live."""
 
 REGISTRY: dict[str, type[MovingMethod]] = {}
 
