@@ -53,7 +53,7 @@ def _halves(words: np.ndarray, start: int) -> np.ndarray:
     return np.stack([some & 0xFFFF, some >> 16], axis=1)
 
 
-def _bits_of(flags: np.ndarray) -> int:
+def _bits_of(flags: Any) -> int:
     return int(np.packbits(flags, bitorder="little")[0])
 
 
