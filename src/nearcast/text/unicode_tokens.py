@@ -8,9 +8,9 @@ Standard Annex 29. Every piece with a letter or a number is a token. We add thre
 - a `#` or `@` right before a word, and not itself after a word character, belongs to the word;
 - a run of Han, Hiragana and Katakana characters becomes its overlapping pairs, a single such character one token;
   after a `#` or `@` the run stays whole;
-- there is a boundary between such a run and other letters and numbers (the annex would join Katakana to an underscore);
+- there is a boundary between such a run and other letters and numbers: the annex would join Katakana to underscores;
 - a run of Thai, Lao, Khmer or Burmese letters, which the annex does not cut into words, is cut by a library (see
-  `languages/segmentation.py`), or into letters if the texts were analysed without it; after a `#` or `@` it stays whole;
+  `languages/segmentation.py`), or into letters if texts are analysed without it; after a `#` or `@` it stays whole;
 - an emoji is a token: a picture with its skin tone, a flag, a keycap, pictures joined by zero-width joiners;
 - rule WB3c is omitted: it would join an emoji after a zero-width joiner to the word before it.
 """
@@ -55,7 +55,7 @@ contains either.
 
 def _emoji_pattern() -> str:
     tags = "(?:[\U000e0020-\U000e007e]+\U000e007f)?"
-    picture = f"{PICTURE}[{STYLES}]?{SKIN_TONE}?{tags}"
+    picture = rf"(?:{PICTURE}[{STYLES}]?|\p{{Extended_Pictographic}}\uFE0F){SKIN_TONE}?{tags}"
     return rf"[0-9#*]\uFE0F?\u20E3|{FLAG_LETTER}{{2}}|{picture}(?:\u200D{picture})*+"
 
 
@@ -85,7 +85,7 @@ def _token_pattern(emoji: bool, runs: bool) -> str:
 
 @functools.cache
 def _tokens_of(emoji: bool, runs: bool) -> Callable[[str], list[str]]:
-    return regex.compile(_token_pattern(emoji, runs), regex.V1).findall  # type: ignore[no-any-return]
+    return regex.compile(_token_pattern(emoji, runs), regex.V1).findall
 
 
 _EMOJI = regex.compile(_emoji_pattern(), regex.V1)

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NEVER, NO_TIME, Match
-from nearcast.tables import Dialect, as_arrow
+from nearcast.tables import Dialect, Id, IdColumn, as_arrow
 from nearcast.tables.attributes import all_attributes_of, attributes_table
+from nearcast.tables.ids import one_id
 from nearcast.tables.messages import read_message_columns
 
 _TIME = pa.timestamp("us", "UTC")
@@ -21,7 +22,7 @@ _TIME = pa.timestamp("us", "UTC")
 class LiveMessages(NamedTuple):
     """Validated messages."""
 
-    ids: np.ndarray  # int64[n]
+    ids: IdColumn
     tokens: pa.Array  # list<string>
     boxes: np.ndarray  # float64[n,4]
     times: np.ndarray  # int64[n]  microseconds, or NO_TIME
@@ -30,12 +31,12 @@ class LiveMessages(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.ids)
+        return len(self.expires)
 
     @classmethod
     def one(
         cls,
-        number: int,
+        id: Id,
         tokens: list[str],
         box: np.ndarray,
         expires: int = NEVER,
@@ -43,9 +44,8 @@ class LiveMessages(NamedTuple):
     ) -> LiveMessages:
         """One message. `box` is float64[4]."""
         words = pa.array([tokens], pa.list_(pa.string()))
-        numbers = (np.array([each], np.int64) for each in (number, NO_TIME, expires))
-        own, time, until = numbers
-        return cls(own, words, box.reshape(1, 4), time, until, attributes_table([attributes or {}]))
+        time, until = (np.array([each], np.int64) for each in (NO_TIME, expires))
+        return cls(one_id(id), words, box.reshape(1, 4), time, until, attributes_table([attributes or {}]))
 
     def ending(self, deadline: int) -> LiveMessages:
         """These messages; those without an expiry expire at `deadline`."""
@@ -72,7 +72,7 @@ class LiveMessages(NamedTuple):
         return {} if attributes is None else {name: attributes[name] for name in attributes.column_names}
 
     def _columns(self) -> dict[str, pa.Array]:
-        return {"id": pa.array(self.ids), "tokens": self.tokens}
+        return {"id": self.ids.arrow(np.arange(self.size)), "tokens": self.tokens}
 
     def _places(self) -> dict[str, np.ndarray]:
         return dict(zip(BOX_COLUMNS, np.ascontiguousarray(self.boxes.T), strict=True))
@@ -88,13 +88,13 @@ def read_live_messages(source: Any, dialect: Dialect) -> tuple[LiveMessages, pa.
     attributes = all_attributes_of(table)
     if attributes is not None and len(read.rejects):
         attributes = attributes.take(pa.array(good))
-    own = LiveMessages(read.ids[good], tokens, read.boxes[good], read.times[good], until[good], attributes)
+    own = LiveMessages(read.ids.take(good), tokens, read.boxes[good], read.times[good], until[good], attributes)
     return own, read.rejects
 
 
-def matches_by_message(matches: pa.Table) -> dict[int, list[Match]]:
+def matches_by_message(matches: pa.Table) -> dict[Id, list[Match]]:
     """The rows of a matches table, by message. A message without matches has an empty list."""
-    found: dict[int, list[Match]] = defaultdict(list)
+    found: dict[Id, list[Match]] = defaultdict(list)
     for row in matches.to_pylist():
         found[row["message"]].append(Match(**row))
     return found

@@ -28,7 +28,7 @@ def installed() -> str:
 
 @functools.lru_cache(maxsize=65_536)
 def words_of_run(run: str, segmentation: str) -> tuple[str, ...]:
-    """The words of a run of letters of these scripts. Raises MissingPart unless the library is the one that is named."""
+    """The words of a run of letters of these scripts. Raises MissingPart unless the library is the named one."""
     if segmentation != installed():
         there = "it is not installed" if installed() == NONE else f"here is {installed()}"
         raise MissingPart(
