@@ -122,7 +122,8 @@ class Vocabulary(StringTable):
 
     def term(self, token: str) -> int:
         """The term of one token, or -1."""
-        return int(self._lookup(*encoded((token,)))[0])
+        raw = np.frombuffer(bytearray(token.encode("utf-8", "surrogatepass")), np.uint8)
+        return int(self._lookup(raw, np.array((0, len(raw)), np.int64))[0])
 
     def with_attributes_of(
         self, terms: np.ndarray, starts: np.ndarray, attributes: Sequence[Mapping[str, Any]]

@@ -53,7 +53,7 @@ class _Reader:
             is_quoted = group in (_DOUBLE, _SINGLE)
             self.pieces.append((group, _ESCAPE.sub(r"\1", piece) if is_quoted else piece, match.start(group)))
             at = match.end()
-        self.pieces.append((0, "", end))
+        self.pieces.append((0, "", len(content)))
         self.at = 0
 
     def whole(self) -> tuple[Condition, ...]:
