@@ -43,10 +43,10 @@ def check_stream(index: str, messages: str | None, outputs: Sequence[str], chang
         raise InvalidInput(f"{messages} is no folder; a stream reads message files that are moved into one")
     if changes is not None:
         mounted_folder(changes, "change log")
-    open_sharded(index)
     marks = ("_stream.json", "stream.json")
     for path, what, mark in zip(outputs, ("output", "checkpoint"), marks, strict=True):
         check_own(mounted_folder(path, what), mark)
+    open_sharded(index)
 
 
 def check_table(path: str, kind: Kind | None = None) -> None:
