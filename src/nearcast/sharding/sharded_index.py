@@ -190,7 +190,7 @@ def _opened(opens: Callable[[str], T], sharded: ShardedIndex, path: str) -> T:
         return opens(path)
     except FileNotFoundError:
         version = locate(sharded.path)
-        if not version.is_local or version.is_folder():
+        if version.is_folder():
             raise
         raise InvalidInput(f"{version.shown} was replaced and is removed by now; open the index again") from None
 

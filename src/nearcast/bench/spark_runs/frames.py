@@ -217,6 +217,6 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 if __name__ == "__main__":
     compile_now()
-    given = sys.argv[1:]
-    found_here = measure_foreign_session(*given[:4], int(given[4]))
+    _, mode, index, messages, few, rounds = sys.argv
+    found_here = measure_foreign_session(mode, index, messages, few, int(rounds))
     sys.stdout.write(json.dumps(found_here) + "\n")

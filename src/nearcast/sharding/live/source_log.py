@@ -14,9 +14,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from nearcast.errors import DataLoss
+from nearcast.storage.location import locate
 
 _HEAD = 2  # lines before the offsets
 
@@ -69,7 +69,7 @@ class SourceLog:
     def overwritten(self) -> list[str]:
         """The files of the first source that have another time of change than Spark noted."""
         noted = {entry["path"]: entry["timestamp"] for entry in self._file_entries()}
-        return [path for name, time in noted.items() if _milliseconds(path := _local_path(name)) not in (None, time)]
+        return [path for url, time in noted.items() if _milliseconds(path := locate(url).path) not in (None, time)]
 
     def _file_entries(self) -> Iterator[dict[str, Any]]:
         """What Spark noted of each file. A compacted log has all entries up to its own."""
@@ -89,10 +89,6 @@ class SourceLog:
     def _lost(self, reason: str) -> DataLoss:
         remedy = "restore the whole checkpoint, or begin with a new checkpoint and a new output"
         return DataLoss(f"{self._folder.parent}: files of this checkpoint are missing or old: {reason}; {remedy}")
-
-
-def _local_path(url: str) -> str:
-    return unquote(urlsplit(url).path)
 
 
 def _milliseconds(path: str) -> int | None:
