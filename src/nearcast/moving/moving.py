@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,13 +23,11 @@ from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, as_arrow, read_subscriptions
+from nearcast.tables.arguments import Time, read_ids, read_moment
 from nearcast.tables.changes import changes_table
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
-
-Time = datetime | np.datetime64 | str | int
-"""A moment: a datetime (UTC unless it has a zone), an ISO string, or microseconds since 1970."""
 
 MOVING_FORMAT = ("nearcast-moving", 1)
 
@@ -135,16 +133,16 @@ class Moving:
         `places` is float64[n, 4] (xmin, ymin, xmax, ymax: the new region is this box), or float64[n, 2] (x, y: circles
         and points keep their size and follow).
         """
-        return changes_table(self._steps.step(self._moment(now), moved=(_ids(ids), _places(places))))
+        return changes_table(self._steps.step(self._moment(now), moved=(read_ids(ids), _places(places))))
 
     def advance(self, now: Time) -> pa.Table:
         """Set the clock; return the changes. What expires at `now` is gone."""
-        return changes_table(self._steps.step(_microseconds(now)))
+        return changes_table(self._steps.step(read_moment(now)))
 
     def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
         moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
-        moved = None if ids is None else (_ids(ids), _places(places))
+        moved = None if ids is None else (read_ids(ids), _places(places))
         changes = changes_table(self._steps.step(moment, arrivals, moved))
         self._forget_words()
         return changes
@@ -160,7 +158,7 @@ class Moving:
 
     def unsubscribe(self, ids: Any, now: Time | None = None) -> pa.Table:
         """Forget subscriptions; return the changes. An unknown id is an error."""
-        return changes_table(self._steps.unsubscribe(np.unique(_ids(ids)), self._moment(now)))
+        return changes_table(self._steps.unsubscribe(np.unique(read_ids(ids)), self._moment(now)))
 
     def results(self, subscription: int) -> pa.Table:
         """The live messages that a subscription matches now: a table with a column `message`, in ascending order."""
@@ -170,7 +168,7 @@ class Moving:
         """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
         if self._safe is None:
             raise InvalidInput("without safe=True every client reports every move")
-        return self._safe.must_report(_ids(ids), _places(boxes))
+        return self._safe.must_report(read_ids(ids), _places(boxes))
 
     @property
     def traffic(self) -> dict[str, int]:
@@ -182,7 +180,7 @@ class Moving:
         return self._set if self._safe is None else self._safe
 
     def _moment(self, now: Time | None) -> int | None:
-        return None if now is None else _microseconds(now)
+        return None if now is None else read_moment(now)
 
     def _read_messages(self, source: Any, on_bad: OnBad) -> Arrivals:
         dialect = Dialect(self.analyser, self._set.space, on_bad)
@@ -254,14 +252,6 @@ def _width(space: Space) -> float:
     return max(xmax - xmin, ymax - ymin)
 
 
-def _ids(ids: Any) -> np.ndarray:
-    """int64[n], of one id or several."""
-    values = np.atleast_1d(np.asarray(list(ids) if isinstance(ids, Iterable) else ids))
-    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
-        raise InvalidInput(f"ids are whole numbers, not {values.dtype}", column="id")
-    return values.astype(np.int64)
-
-
 def _places(places: Any) -> np.ndarray:
     """float64[n,4] or float64[n,2]."""
     try:
@@ -273,27 +263,3 @@ def _places(places: Any) -> np.ndarray:
     if values.ndim != 2 or values.shape[1] not in (2, 4):
         raise InvalidInput(f"places have 4 columns (a box) or 2 (a point), not the shape {values.shape}")
     return np.ascontiguousarray(values)
-
-
-def _microseconds(now: Time) -> int:
-    """Microseconds since 1970."""
-    if isinstance(now, datetime):
-        now = np.datetime64(now.astimezone(UTC).replace(tzinfo=None) if now.tzinfo else now, "us")
-    elif isinstance(now, str):
-        now = _parsed(now)
-    if isinstance(now, np.datetime64):
-        moment = now.astype("datetime64[us]").astype(np.int64)
-        if moment == NO_TIME:
-            raise InvalidInput("the time is NaT; it must be a moment", column="now")
-        return int(moment)
-    if isinstance(now, bool) or not isinstance(now, int | np.integer):
-        raise InvalidInput(f"{now!r} is no time; give a datetime, an ISO string or microseconds", column="now")
-    return int(now)
-
-
-def _parsed(text: str) -> np.datetime64:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(f"'{text}' is no time; write it as 2026-01-31T12:00:00Z", column="now") from None
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from nearcast.matching.subscription_set import part_of
 from nearcast.model import Changes
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
+from nearcast.tables.arguments import Time, read_ids, read_moment
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.messages import MessageColumns
 from nearcast.tables.read import as_arrow
@@ -163,11 +163,11 @@ class TopK:
         self._n_published += incoming.size
         return joined_changes(parts)
 
-    def advance(self, now: datetime | int) -> pa.Table:
-        """The changes that the passing of time causes: the window of a period ends at `now` (UTC, or microseconds)."""
+    def advance(self, now: Time) -> pa.Table:
+        """The changes that the passing of time causes: the window of a period ends at `now`."""
         if not self.window.size.is_period:
             raise InvalidInput(f"a window of {self.window.size} does not depend on time; publish instead")
-        time = int(now.timestamp() * 1_000_000) if isinstance(now, datetime) else int(now)
+        time = read_moment(now)
         if time < self.window.now:
             shown = f"{formatted_time(time)} is before {formatted_time(self.window.now)}"
             raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="time")
@@ -188,16 +188,16 @@ class TopK:
         self.rejects = read.rejects
         return changes_table(self._replace(batch))
 
-    def unsubscribe(self, ids: Iterable[int] | np.ndarray) -> pa.Table:
+    def unsubscribe(self, ids: Any) -> pa.Table:
         """Forget subscriptions; an unknown id is no error. Returns a change -1 for each message of their lists."""
-        gone = distinct(np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64))
+        gone = distinct(read_ids(ids))
         before = self._lists(gone)
         self._remove(gone)
         return changes_table(self._differences(gone, before))
 
     def results(self, subscription: int) -> pa.Table:
         """The best messages of a subscription, best first: a table (message, score)."""
-        row = int(self.rows.rows_of(np.array([subscription]))[0])
+        row = int(self.rows.rows_of(read_ids(subscription))[0])
         if row < 0:
             raise InvalidInput(f"no subscription {subscription}", column="id")
         best = self.method.results(row)
@@ -238,7 +238,7 @@ class TopK:
         write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
 
     @classmethod
-    def _opened(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
         made, parts = cls.__new__(cls), header["parts"]
         made.analyser = Analyser.from_header(header["analyser"])
         made.space = Space.from_header(header["space"])
@@ -324,7 +324,7 @@ class TopK:
 
 def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
     """A saved TopK. It continues with exactly the changes that the saved one would give; the files do not change."""
-    return TopK._opened(*read_bundle(path, TOPK_FORMAT, verify))
+    return TopK.restored(*read_bundle(path, TOPK_FORMAT, verify))
 
 
 def _checked_analyser(analyser: Any) -> Analyser:

@@ -44,7 +44,7 @@ class SkypeTop(BufferedTop):
         refill: str = "cskyband",
         leaf: int = 1000,
     ) -> None:
-        if not isinstance(leaf, int) or leaf < 1:
+        if not isinstance(leaf, int) or isinstance(leaf, bool) or leaf < 1:
             raise InvalidInput(f"leaf is {leaf!r}; it is a number of subscriptions, 1 or more", column="leaf")
         self.leaf = leaf
         if prune not in PRUNES:
