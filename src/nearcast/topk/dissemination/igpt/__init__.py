@@ -6,6 +6,8 @@ changed, it is made anew, with fresh quantiles of alpha* and fresh limits of cel
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import grown
@@ -32,6 +34,7 @@ from nearcast.topk.dissemination.igpt.search import (
     find_rows,
 )
 from nearcast.topk.dissemination.norm_lists.scan import message_of
+from nearcast.topk.embedding import Embedding
 from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
@@ -40,15 +43,22 @@ CHANGES_PER_ROW = 8
 """The index is made anew after so many changes of thetas for each row: limits of cells only fall in between."""
 
 
+class Places(NamedTuple):
+    """How places are compared: exactly, and by bounds."""
+
+    space: Space
+    embedding: Embedding
+
+
 class Igpt(BulkBuilt):
     """`prunes_groups` False leaves out the bounds on groups and cells: the paper's IPT."""
 
     name = "igpt"
 
-    def __init__(self, rows: TopRows, metric: Metric, space: Space, prunes_groups: bool, leaf: int) -> None:
+    def __init__(self, rows: TopRows, metric: Metric, places: Places, prunes_groups: bool, leaf: int) -> None:
         super().__init__(rows, metric)
         self.leaf = leaf
-        self.space = space
+        self.space, self.embedding = places
         self.prunes_groups = prunes_groups
         self._counters = np.zeros(10, np.int64)
         self._message = message_of(64)
@@ -57,15 +67,16 @@ class Igpt(BulkBuilt):
     def _make(self, numbers: np.ndarray, weights: np.ndarray) -> None:
         self._weights = weights
         cells, leaves = make_cells(self.rows.arrays, numbers, self.space, self.leaf)
-        inner = set_cells(self.rows, numbers, leaves, cells, self.metric.planar)
+        inner = set_cells(self.rows, numbers, leaves, cells, self.metric)
         postings, directory = make_lists(self.rows, numbers, leaves, weights, inner)
         self._leaves = np.zeros(len(self.rows.arrays.ks), np.int32)
         self._leaves[numbers] = leaves
-        self._index = Index(self.rows.arrays, cells, postings, directory, weights, self.metric, self.prunes_groups)
+        places = (self.metric, self.embedding)
+        self._index = Index(self.rows.arrays, cells, postings, directory, weights, *places, self.prunes_groups)
         whole = (np.full(self.rows.high, NONE, np.int32), np.empty(self.rows.high, np.int32))
         n_cells = len(cells.boxes)
         by_cell = (np.empty(n_cells + 4, np.int32), np.empty(n_cells))
-        self._scratch = Scratch(*whole, *by_cell, np.empty(self.rows.high), self._counters)
+        self._scratch = Scratch(*whole, *by_cell, np.empty(self.rows.high), np.empty(3), self._counters)
         self._n_changed = 0
 
     # -- rows
