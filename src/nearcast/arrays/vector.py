@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.arrays.jit import intrinsic, ir, kernel, types
+from nearcast.arrays.jit import inline_kernel, intrinsic, ir, kernel, types
 
 WIDTH = 8
 
@@ -28,6 +28,33 @@ def plain_none_above(words: np.ndarray, start: int, limits: int) -> int:
         word = int(words[start + k])
         bits |= all(word >> s & 255 <= int(limits) >> s & 255 for s in (0, 8, 16, 24)) << k
     return bits
+
+
+def plain_halves_up_to(words: np.ndarray, start: int, limits: int) -> int:
+    """Bit k, for k in 0 .. 7, is set if no half of words[start + k] (16 bits) is above the same half of `limits`."""
+    halves = _halves(words, start)
+    return _bits_of((halves <= _halves(np.array([limits]), 0)).all(axis=1))
+
+
+def plain_halves_from(words: np.ndarray, start: int, limits: int) -> int:
+    """Bit k, for k in 0 .. 7, is set if no half of words[start + k] (16 bits) is below the same half of `limits`."""
+    halves = _halves(words, start)
+    return _bits_of((halves >= _halves(np.array([limits]), 0)).all(axis=1))
+
+
+def plain_masked_equal(words: np.ndarray, start: int, mask: int, wanted: int) -> int:
+    """Bit k, for k in 0 .. 7, is set if words[start + k] & mask is `wanted`."""
+    return sum((int(words[start + k]) & int(mask) & 0xFFFF_FFFF == int(wanted)) << k for k in range(WIDTH))
+
+
+def _halves(words: np.ndarray, start: int) -> np.ndarray:
+    """int64[n,2]: the lower and the upper half of up to eight words."""
+    some = words[start : start + WIDTH].astype(np.int64)
+    return np.stack([some & 0xFFFF, some >> 16], axis=1)
+
+
+def _bits_of(flags: Any) -> int:
+    return int(np.packbits(flags, bitorder="little")[0])
 
 
 def plain_lowest_bit(bits: int) -> int:
@@ -65,6 +92,7 @@ def plain_finish_writes() -> None:
 _WORD = ir.IntType(32)
 _VECTOR = ir.VectorType(_WORD, WIDTH)
 _BYTES = ir.VectorType(ir.IntType(8), 4 * WIDTH)
+_HALVES = ir.VectorType(ir.IntType(16), 2 * WIDTH)
 
 
 def _splat(builder: Any, word: Any) -> Any:
@@ -91,17 +119,63 @@ def _positions(builder: Any, packed: Any) -> Any:
     return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
 
 
-@intrinsic
-def _none_above(typingctx, words, start, limits):
+def _beyond(builder: Any, lanes: Any, left: Any, right: Any) -> Any:
+    """By how much each unsigned lane of `left` is above that of `right`, as words: 0 where it is not."""
+    name = f"llvm.usub.sat.v{lanes.count}i{lanes.element.width}"
+    beyond = builder.module.declare_intrinsic(name, [], ir.FunctionType(lanes, [lanes] * 2))
+    called = builder.call(beyond, [builder.bitcast(left, lanes), builder.bitcast(right, lanes)])
+    return builder.bitcast(called, _VECTOR)
+
+
+def _bits_where_equal(builder: Any, left: Any, right: Any) -> Any:
+    """The words that are equal, one bit each."""
+    bits = builder.icmp_unsigned("==", left, right)
+    return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), ir.IntType(64))
+
+
+def _splat_low(builder: Any, number: Any) -> Any:
+    """The low word of a number, eight times."""
+    return _splat(builder, builder.trunc(number, _WORD))
+
+
+_NO_WORDS = ir.Constant(_VECTOR, [0] * WIDTH)
+
+
+def _generator(lanes: Any, is_limit_first: bool) -> Any:
+    """Code that compares the lanes of eight words with those of a limit: which words have no lane beyond it."""
+
     def generate(context, builder, signature, args):
         loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
-        beyond = builder.module.declare_intrinsic("llvm.usub.sat.v32i8", [], ir.FunctionType(_BYTES, [_BYTES] * 2))
-        limits = builder.bitcast(_splat(builder, builder.trunc(args[2], _WORD)), _BYTES)
-        left = builder.bitcast(builder.call(beyond, [builder.bitcast(loaded, _BYTES), limits]), _VECTOR)
-        bits = builder.icmp_unsigned("==", left, ir.Constant(_VECTOR, [0] * WIDTH))
-        return builder.zext(builder.bitcast(bits, ir.IntType(WIDTH)), ir.IntType(64))
+        limits = _splat_low(builder, args[2])
+        pair = (limits, loaded) if is_limit_first else (loaded, limits)
+        return _bits_where_equal(builder, _beyond(builder, lanes, *pair), _NO_WORDS)
 
-    return types.int64(words, types.int64, types.int64), generate
+    return generate
+
+
+@intrinsic
+def _none_above(typingctx, words, start, limits):
+    return types.int64(words, types.int64, types.int64), _generator(_BYTES, False)
+
+
+@intrinsic
+def _halves_up_to(typingctx, words, start, limits):
+    return types.int64(words, types.int64, types.int64), _generator(_HALVES, False)
+
+
+@intrinsic
+def _halves_from(typingctx, words, start, limits):
+    return types.int64(words, types.int64, types.int64), _generator(_HALVES, True)
+
+
+@intrinsic
+def _masked_equal(typingctx, words, start, mask, wanted):
+    def generate(context, builder, signature, args):
+        loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
+        masked = builder.and_(loaded, _splat_low(builder, args[2]))
+        return _bits_where_equal(builder, masked, _splat_low(builder, args[3]))
+
+    return types.int64(words, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -177,6 +251,27 @@ def _finish_writes(typingctx):
 @kernel(plain=plain_none_above)
 def none_above(words, start, limits):
     return _none_above(words, start, limits)
+
+
+@kernel(plain=plain_halves_up_to)
+def halves_up_to(words, start, limits):
+    return _halves_up_to(words, start, limits)
+
+
+@kernel(plain=plain_halves_from)
+def halves_from(words, start, limits):
+    return _halves_from(words, start, limits)
+
+
+@kernel(plain=plain_masked_equal)
+def masked_equal(words, start, mask, wanted):
+    return _masked_equal(words, start, mask, wanted)
+
+
+@inline_kernel
+def low_bits(k):
+    """The k lowest of eight bits; none below 0, all above 8."""
+    return (1 << min(WIDTH, max(0, k))) - 1
 
 
 @kernel(plain=plain_lowest_bit)

@@ -37,6 +37,9 @@ EVERYWHERE = 0
 DEFAULT = "term-cells"
 """What `auto` stands for."""
 
+DEAD_SHARE = 0.1
+"""How many dead messages, for each live one, may stay in lists: 1.1 times as many are stored as live."""
+
 REGISTRY: dict[str, type[MovingMethod]] = {}
 
 

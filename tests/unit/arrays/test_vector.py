@@ -15,10 +15,17 @@ from nearcast.arrays.jit import JIT_DISABLED, kernel
 from nearcast.arrays.vector import (
     WIDTH,
     count_bits,
+    halves_from,
+    halves_up_to,
+    low_bits,
     lowest_bit,
+    masked_equal,
     none_above,
     plain_count_bits,
+    plain_halves_from,
+    plain_halves_up_to,
     plain_lowest_bit,
+    plain_masked_equal,
     plain_none_above,
     plain_store_packed,
     plain_store_positions,
@@ -36,6 +43,26 @@ WORDS = st.one_of(
 @kernel
 def run_none_above(words, start, limits):  # type: ignore[no-untyped-def]
     return none_above(words, start, limits)
+
+
+@kernel
+def run_halves_up_to(words, start, limits):  # type: ignore[no-untyped-def]
+    return halves_up_to(words, start, limits)
+
+
+@kernel
+def run_halves_from(words, start, limits):  # type: ignore[no-untyped-def]
+    return halves_from(words, start, limits)
+
+
+@kernel
+def run_masked_equal(words, start, mask, wanted):  # type: ignore[no-untyped-def]
+    return masked_equal(words, start, mask, wanted)
+
+
+@kernel
+def run_low_bits(k):  # type: ignore[no-untyped-def]
+    return low_bits(k)
 
 
 @kernel
@@ -76,6 +103,38 @@ def test_none_above_sees_each_byte_of_each_of_the_eight_words() -> None:
             array = np.full(WIDTH, 0x80808080, np.uint32)
             array[k] += 1 << (8 * byte)
             assert run_none_above(array, 0, 0x80808080) == 0xFF ^ (1 << k)
+
+
+@given(st.lists(WORDS, min_size=WIDTH, max_size=WIDTH), st.integers(0, 3), WORDS)
+def test_halves_agree_with_their_twins_at_any_alignment(words: list[int], start: int, limits: int) -> None:
+    array = np.array([7] * start + words, np.uint32)
+    assert run_halves_up_to(array, start, limits) == plain_halves_up_to(array, start, limits)
+    assert run_halves_from(array, start, limits) == plain_halves_from(array, start, limits)
+
+
+def test_halves_see_each_half_of_each_of_the_eight_words() -> None:
+    for k in range(WIDTH):
+        for half in range(2):
+            array = np.full(WIDTH, 0x80008000, np.uint32)
+            array[k] += 1 << (16 * half)
+            assert run_halves_up_to(array, 0, 0x80008000) == 0xFF ^ (1 << k)
+            assert run_halves_from(array, 0, 0x80008000) == 0xFF
+            array[k] -= 2 << (16 * half)
+            assert run_halves_up_to(array, 0, 0x80008000) == 0xFF
+            assert run_halves_from(array, 0, 0x80008000) == 0xFF ^ (1 << k)
+
+
+@given(st.lists(st.integers(0, 7), min_size=WIDTH, max_size=WIDTH), st.integers(0, 3), WORDS, st.integers(0, 7))
+def test_masked_equal_agrees_with_its_twin(words: list[int], start: int, mask: int, wanted: int) -> None:
+    array = np.array([7] * start + words, np.uint32)
+    found = run_masked_equal(array, start, mask, wanted)
+    assert found == plain_masked_equal(array, start, mask, wanted)
+    assert found == sum(((word & mask) == wanted) << k for k, word in enumerate(words))
+    assert run_masked_equal(array, start, ~mask, 0) == plain_masked_equal(array, start, ~mask, 0)
+
+
+def test_low_bits() -> None:
+    assert [run_low_bits(k) for k in (-3, 0, 1, 7, 8, 9)] == [0, 0, 1, 127, 255, 255]
 
 
 @given(st.integers(1, 2**62))

@@ -189,14 +189,14 @@ def test_moments_of_all_spellings_are_one() -> None:
         assert top.window.now == micro
 
 
-def test_ids_are_whole_numbers() -> None:
+def test_ids_that_no_subscription_can_have_are_refused() -> None:
     top = made()
     top.publish(message(1, "a b"))
     for ids in (["x"], [1.5], "x", [float("nan")], [[1]]):
-        with pytest.raises(nc.InvalidInput, match="column 'id': ids are whole numbers"):
+        with pytest.raises(nc.InvalidInput, match="column 'id': .*id"):
             top.unsubscribe(ids)
     for number in ("x", 1.5, None):
-        with pytest.raises(nc.InvalidInput, match="column 'id': ids are whole numbers"):
+        with pytest.raises(nc.InvalidInput, match="column 'id': .*id"):
             top.results(number)
     assert len(top) == 2 and top.unsubscribe(1).num_rows == 1 and top.unsubscribe([]).num_rows == 0
 

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import nearcast.indexes  # noqa: F401  registers the stationary method
 from nearcast.arrays.jit.mode import compile_now
 from nearcast.bench.moving_runs.workload import LIFETIME, MovingWorkload, Step
 from nearcast.bench.runs.agreement import Disagreement
 from nearcast.bench.streams.changes_digest import ChangesDigest
 from nearcast.geo.space import Space
+from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.model import Changes
 from nearcast.moving.moving_set import MovingSet
@@ -20,6 +22,8 @@ OnStep = Callable[[str], None]
 WARM_UP = 2
 """Steps before the clock starts: they load kernels and touch memory."""
 PARTS = ("expiry", "arrival", "shift", "jump")
+STATIONARY = "pyramid"
+"""The method for subscriptions that stay, which arrivals are compared with."""
 
 
 class MovingBenchmark:
@@ -31,6 +35,8 @@ class MovingBenchmark:
     def run(self, methods: Sequence[str]) -> dict[str, Any]:
         """Figures by method. Raises Disagreement at the first step whose changes differ."""
         compile_now()
+        self.on_step(f"{STATIONARY}: subscriptions that stay")
+        stationary = run_stationary(self.workload, self.steps, self.seconds)
         figures: dict[str, Any] = {}
         digests: dict[str, list[str]] = {}
         for variant in map(variant_of, methods):
@@ -40,7 +46,26 @@ class MovingBenchmark:
             digests[variant.label] = run.take_steps(self.steps, self.seconds)
             figures[variant.label] = run.figures()
             _compare(digests)
-        return {"workload": self.workload.base.parameters(), "window": self.workload.window, "methods": figures}
+        sizes = {"workload": self.workload.base.parameters(), "window": self.workload.window}
+        return sizes | {"stationary": stationary, "methods": figures}
+
+
+def run_stationary(workload: MovingWorkload, steps: int, seconds: float) -> dict[str, Any]:
+    """The whole match of the arriving messages, by a set whose subscriptions stay at their first places."""
+    live = SubscriptionSet(STATIONARY, Space.of(workload.space))
+    live.insert(workload.rows())
+    spent, n_messages, n_matches = 0.0, 0, 0
+    for number in range(WARM_UP + steps):
+        messages = workload.arriving(number)
+        start = time.process_time()
+        found = live.match(messages)
+        took = time.process_time() - start
+        if number >= WARM_UP:
+            spent, n_messages, n_matches = spent + took, n_messages + messages.size, n_matches + len(found.ids)
+        if spent > seconds:
+            break
+    n = max(1, n_messages)
+    return {"method": STATIONARY, "arrival_us": 1e6 * spent / n, "matches_an_arrival": n_matches / n}
 
 
 class MethodRun:
@@ -48,10 +73,10 @@ class MethodRun:
 
     def __init__(self, variant: Variant, workload: MovingWorkload) -> None:
         self.workload = workload
-        start = time.process_time()
         self.live = MovingSet(variant.name, Space.of(workload.space), variant.options)
-        self.live.step(0, workload.first_messages())
-        self.live.subscribe(workload.subscriptions())
+        self.live.subscribers.add(*workload.subscriptions())  # below steps: the first results are 1 GB at a million
+        self.live.messages.add(*workload.first_messages())
+        start = time.process_time()
         self.live.rebuild_method()
         self._built_s = time.process_time() - start
         self._seconds = dict.fromkeys(PARTS, 0.0)

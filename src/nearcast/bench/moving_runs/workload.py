@@ -10,10 +10,10 @@ import numpy as np
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.bench.workloads.corpus import DrawnItems, SyntheticCorpus
 from nearcast.bench.workloads.random_numbers import table_generator
-from nearcast.bench.workloads.subscriptions import draw_subscriptions, row_batch
+from nearcast.bench.workloads.subscriptions import draw_subscriptions, message_batch, row_batch
 from nearcast.bench.workloads.workload import Workload
 from nearcast.geo.shapes.columns import NO_SHAPES
-from nearcast.model import MessageBatch
+from nearcast.model import MessageBatch, RowBatch
 from nearcast.moving.method import EVERYWHERE
 from nearcast.moving.moving_set import Arrivals, Subscribed
 from nearcast.moving.subscribers import moving_rows
@@ -56,14 +56,22 @@ class MovingWorkload:
         """The messages that are live between two steps: rate x lifetime."""
         return self.per_step * LIFETIME
 
+    def rows(self) -> RowBatch:
+        """The subscriptions at their first places, as methods for subscriptions that stay see them."""
+        return row_batch(self._drawn)
+
     def subscriptions(self) -> Subscribed:
         """All subscriptions, at their first places."""
-        rows = row_batch(self._drawn)
+        rows = self.rows()
         return Subscribed(rows.owner_ids, moving_rows(rows), NO_SHAPES)
 
     def first_messages(self) -> Arrivals:
         """The messages that are live at the beginning, of all ages."""
         return self._arrivals(0, self.window, np.arange(self.window) // self.per_step + 1)
+
+    def arriving(self, number: int) -> MessageBatch:
+        """The messages that come in a step, numbered from 0, as methods for subscriptions that stay see them."""
+        return message_batch(self._drawn_messages(self._first_of(number), self.per_step))
 
     def steps(self) -> Iterator[Step]:
         """Steps without end."""
@@ -79,13 +87,18 @@ class MovingWorkload:
             middles = self._drawn.boxes[rng.integers(0, n, len(jumping))]
             boxes[jumping] = _around(boxes[jumping], middles[:, :2] / 2 + middles[:, 2:] / 2, bounds)
             boxes[shifting] = _shifted(rng, boxes[shifting], bounds)
-            first = self.window + (now - 1) * self.per_step
-            arrivals = self._arrivals(first, self.per_step, np.full(self.per_step, now + LIFETIME))
+            arrivals = self._arrivals(self._first_of(now - 1), self.per_step, np.full(self.per_step, now + LIFETIME))
             yield Step(now, arrivals, (shifting, boxes[shifting]), (jumping, boxes[jumping]))
 
+    def _first_of(self, number: int) -> int:
+        """The first message of a step."""
+        return self.window + number * self.per_step
+
     def _arrivals(self, first: int, n: int, expires: np.ndarray) -> Arrivals:
-        drawn = self._corpus.messages("stream", np.arange(first, first + n), self.base.short)
-        return Arrivals(_with_everywhere(drawn, first), expires.astype(np.int64))
+        return Arrivals(_with_everywhere(self._drawn_messages(first, n), first), expires.astype(np.int64))
+
+    def _drawn_messages(self, first: int, n: int) -> DrawnItems:
+        return self._corpus.messages("stream", np.arange(first, first + n), self.base.short)
 
 
 def _with_everywhere(drawn: DrawnItems, first: int) -> MessageBatch:

@@ -11,10 +11,10 @@ import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import inline_kernel, kernel, lean_kernel
-from nearcast.arrays.vector import WIDTH, lowest_bit, none_above
+from nearcast.arrays.vector import WIDTH, low_bits, lowest_bit, none_above
 from nearcast.indexes.pyramid.box_codes import BITS, ONES, Cell, place_word
 from nearcast.indexes.pyramid.run import Block, coarse_cells, counts_of, first_of, length_of, levels_of
-from nearcast.indexes.pyramid.scan import NO_ROW, ROW, UNSURE, Buffers, low_bits, prefetch_rows, row_of, verify_exactly
+from nearcast.indexes.pyramid.scan import NO_ROW, ROW, UNSURE, Buffers, prefetch_rows, row_of, verify_exactly
 
 
 class Window(NamedTuple):

@@ -11,7 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, lean_kernel
-from nearcast.arrays.vector import WIDTH, count_bits, lowest_bit, none_above, prefetch, store_packed, store_positions
+from nearcast.arrays.vector import (
+    WIDTH,
+    count_bits,
+    low_bits,
+    lowest_bit,
+    none_above,
+    prefetch,
+    store_packed,
+    store_positions,
+)
 from nearcast.indexes.pyramid.box_codes import ONES
 from nearcast.indexes.pyramid.run import MANY
 from nearcast.matching.predicate import box_overlaps
@@ -50,12 +59,6 @@ def clear_bits(marks, messages, message):
 @inline_kernel
 def has_bit(marks, term):
     return (marks[term >> np.uint64(6)] >> (term & np.uint64(63))) & np.uint64(1)
-
-
-@inline_kernel
-def low_bits(k):
-    """The k lowest of eight bits."""
-    return (1 << min(WIDTH, max(0, k))) - 1
 
 
 @lean_kernel

@@ -50,11 +50,11 @@ from nearcast.moving.ap_plus_tree.tree import (
 from nearcast.moving.ap_plus_tree.upkeep import Content, packed_tree, take_apart, to_renew, weights_of
 from nearcast.moving.ap_plus_tree.visit import chain_to, positions_below, push_messages, visit_messages
 from nearcast.moving.cell_copies import MessagesByCell
-from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import COUNT, IN_PLACE, REFILED, drop_dead_of_heads, with_lacking_room
 from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import MovingMethod, difference
+from nearcast.moving.method import DEAD_SHARE, MovingMethod, difference
 from nearcast.moving.pairs import Pairs, SignedPairs
 
 
@@ -77,7 +77,7 @@ class ApPlusTree(MovingMethod):
         f: int = 16_000,
         theta_p: int = 40,
         copies: int = 200,
-        dead_share: float = 0.25,
+        dead_share: float = DEAD_SHARE,
         messages_by: str = "tree",
     ) -> None:
         super().__init__(store, messages, space)

@@ -20,10 +20,6 @@ from nearcast.moving.ap_plus_tree.leaves import (
 from nearcast.moving.ap_plus_tree.route import leaves_of_row, sorted_ranks
 from nearcast.moving.ap_plus_tree.tree import CODES_OF_BOUNDS, NONE
 from nearcast.moving.entry_lists.copies import (
-    BEGINNING,
-    CEASING,
-    RowMove,
-    changes_in_list,
     drop_row,
     lists_have_room,
     place_of_row,
@@ -40,6 +36,7 @@ from nearcast.moving.entry_lists.lists import (
     overwrite,
 )
 from nearcast.moving.entry_lists.place_codes import coded_box, corner_code, signature
+from nearcast.moving.entry_lists.scans import BEGINNING, CEASING, NO_BOX, RowMove, changes_in_list
 
 
 class Routes(NamedTuple):
@@ -100,8 +97,7 @@ def find_messages(tree, rows, messages, wanted):
         nodes, length = with_inner_nodes(tree, nodes, length)
         low, high = corner_code(tree.codes, box[0], box[1]), corner_code(tree.codes, box[2], box[3])
         bits = signature(rows.terms, rows.offsets[row], np.int64(rows.n_terms[row]))
-        place = coded_box(low, high)
-        move = RowMove(rows, row, rows.boxes, row, place, place, bits, True)
+        move = RowMove(rows, row, rows.boxes, row, NO_BOX, coded_box(low, high), bits, False)
         for k in range(length):
             out, n = scan_changes(tree.messages, np.int64(nodes[k]), move, messages, BEGINNING, out, n)
     return out, n

@@ -24,7 +24,6 @@ from nearcast.moving.cell_copies.kernels import (
     post_messages,
     remove_rows,
 )
-from nearcast.moving.entry_lists.copies import BEGINS
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     COUNT,
@@ -36,11 +35,10 @@ from nearcast.moving.entry_lists.lists import (
     with_lacking_room,
 )
 from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import MovingMethod
+from nearcast.moving.method import DEAD_SHARE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
-
-_DEAD_SHARE = 0.25
 
 
 class CellCopies(MovingMethod):
@@ -146,7 +144,7 @@ class CellCopies(MovingMethod):
         return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
 
     def sweep(self) -> bool:
-        if self.messages.n_dead <= _DEAD_SHARE * len(self.messages):
+        if self.messages.n_dead <= DEAD_SHARE * len(self.messages):
             return False
         drop_dead_of_heads(self._lists.messages, int(self._lists.used[USED]), self.messages.arrays.is_live)
         return True

@@ -13,9 +13,6 @@ from nearcast.arrays.growable import with_room
 from nearcast.arrays.intmap import ABSENT, probe
 from nearcast.arrays.jit import kernel
 from nearcast.moving.entry_lists.copies import (
-    BEGINNING,
-    CEASING,
-    RowMove,
     drop_row,
     lists_have_room,
     place_of_row,
@@ -25,6 +22,7 @@ from nearcast.moving.entry_lists.copies import (
 )
 from nearcast.moving.entry_lists.lists import IN_PLACE, Entry, Lists, append, overwrite
 from nearcast.moving.entry_lists.place_codes import PlaceCodes, coded_box, corner_code, signature
+from nearcast.moving.entry_lists.scans import BEGINNING, CEASING, NO_BOX, RowMove
 
 USED, LACKING = 0, 1
 NO_ROOM = -1
@@ -155,8 +153,8 @@ def find_messages(lists, rows, messages, wanted):
         first, count, box = rows.offsets[row], np.int64(rows.n_terms[row]), rows.boxes[row]
         heads, length = heads_of(lists, lists.row_terms[row], level_of(lists, box), box, False, heads, 0)
         low, high = corner_code(lists.codes, box[0], box[1]), corner_code(lists.codes, box[2], box[3])
-        place, bits = coded_box(low, high), signature(rows.terms, first, count)
-        move = RowMove(rows, row, rows.boxes, row, place, place, bits, True)
+        bits = signature(rows.terms, first, count)
+        move = RowMove(rows, row, rows.boxes, row, NO_BOX, coded_box(low, high), bits, False)
         for k in range(length):
             out, n = scan_changes(lists.messages, np.int64(heads[k]), move, messages, BEGINNING, out, n)
     return out, n

@@ -1,48 +1,28 @@
-"""Rows and messages that are copied into several lists: scans for changes, and the place of a row in a list."""
+"""Rows and messages that are copied into several lists: the place of a row in a list, and lists that grow as needed."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
 from nearcast.arrays.growable import with_room
 from nearcast.arrays.jit import kernel, lean_kernel
-from nearcast.matching.store import RowArrays
+from nearcast.arrays.vector import WIDTH, lowest_bit, masked_equal
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
     COUNT,
+    NUMBER,
     ROOM,
     ROOMS,
     START,
     entry_at,
     has_room,
     overwrite,
-    packed_pair,
     release,
     size_for,
 )
-from nearcast.moving.entry_lists.place_codes import AT_THE_BORDER, NOWHERE, SURELY, CodedBox, coded_box, overlap_of
-from nearcast.moving.pairs import boxes_overlap, has_terms
+from nearcast.moving.entry_lists.scans import changes_in_list, rows_in_list
 
-BEGINS = np.int64(1) << 31
-"""Set in a packed pair that begins to hold; the others cease to."""
-
-CEASING, BEGINNING = 1, 2
-"""Which pairs of a scan are reported: either, or their sum for both."""
-
-
-class RowMove(NamedTuple):
-    """A row at an old and a new box. A row that comes or goes has the same box twice, and `reported` says which."""
-
-    rows: RowArrays
-    row: int
-    boxes: np.ndarray  # float64[n,4]  the new boxes
-    number: int  # of this move
-    old: CodedBox
-    new: CodedBox
-    signature: int
-    is_new_only: bool  # the row is nowhere before
+_ALL_BITS = 0xFFFF_FFFF
 
 
 @lean_kernel
@@ -58,12 +38,14 @@ def lists_have_room(lists, nodes, n):
 
 @lean_kernel
 def place_of_row(lists, node, row):
-    """The place of a row in the list of a leaf."""
-    first = np.int64(lists.heads[node, START]) + 2 * np.int64(lists.heads[node, ROOM])
+    """The place of a row in a list that has it."""
+    first = np.int64(lists.heads[node, START]) + NUMBER * np.int64(lists.heads[node, ROOM])
     k = 0
-    while lists.words[first + k] != row:
-        k += 1
-    return k
+    while True:
+        bits = masked_equal(lists.words, first + k, _ALL_BITS, row)
+        if bits:
+            return k + lowest_bit(bits)
+        k += WIDTH
 
 
 @lean_kernel
@@ -90,64 +72,13 @@ def same_within(regions, node, move):
 
 @kernel
 def scan_changes(lists, node, move, messages, reported, out, n):
-    """Append the changes among the messages of a node."""
+    """(out, n): with the changes among the messages of a node."""
     out = with_room(out, n, lists.heads[node, COUNT])
     return out, changes_in_list(lists, node, move, messages, reported, out, n)
 
 
-@lean_kernel
-def changes_in_list(lists, node, move, messages, reported, out, n):
-    """The number of changes in `out`, which has room for all messages of the node."""
-    heads, words = lists.heads, lists.words
-    start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
-    for k in range(start, start + count):
-        if words[k + room] & move.signature != move.signature:  # most entries end here, and the words lie in a row
-            continue
-        low, high = words[k], words[k + 3 * room]
-        in_old = NOWHERE if move.is_new_only else overlap_of(low, high, move.old)
-        in_new = overlap_of(low, high, move.new)
-        if in_old == in_new and in_old != AT_THE_BORDER:
-            continue
-        slot = np.int64(words[k + 2 * room])
-        if not messages.is_live[slot]:
-            continue
-        was, now = in_old == SURELY, in_new == SURELY
-        if in_old != NOWHERE and not was:
-            was = boxes_overlap(move.rows.boxes, move.row, messages.boxes, slot)
-        if in_new != NOWHERE and not now:
-            now = boxes_overlap(move.boxes, move.number, messages.boxes, slot)
-        if was == now or not reported & (BEGINNING if now else CEASING):
-            continue
-        if has_terms(move.rows, move.row, messages, slot):
-            out[n] = packed_pair(move.row, slot) | (BEGINS if now else 0)
-            n += 1
-    return n
-
-
 @kernel
 def scan_rows(lists, node, entry, stores, out, n):
-    """Append the rows of a leaf that hold on a message."""
+    """(out, n): with the rows of a leaf that hold on a message."""
     out = with_room(out, n, lists.heads[node, COUNT])
-    return out, _scan_rows(lists, node, entry, stores, out, n)
-
-
-@lean_kernel
-def _scan_rows(lists, node, entry, stores, out, n):
-    """The number of pairs in `out`, which has room for all rows of the leaf."""
-    rows, messages = stores
-    heads, words, slot = lists.heads, lists.words, np.int64(entry.number)
-    start, count, room = np.int64(heads[node, START]), heads[node, COUNT], np.int64(heads[node, ROOM])
-    box = coded_box(entry.low, entry.high)
-    for k in range(start, start + count):
-        if words[k + room] & entry.signature != words[k + room]:
-            continue
-        overlap = overlap_of(words[k], words[k + 3 * room], box)
-        if overlap == NOWHERE:
-            continue
-        row = np.int64(words[k + 2 * room])
-        if overlap != SURELY and not boxes_overlap(rows.boxes, row, messages.boxes, slot):
-            continue
-        if has_terms(rows, row, messages, slot):
-            out[n] = packed_pair(row, slot)
-            n += 1
-    return n
+    return out, rows_in_list(lists, node, entry, stores, out, n)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import inline_kernel, lean_kernel
+from nearcast.arrays.vector import WIDTH
 
 START, COUNT, ROOM = 0, 1, 2
 """Columns of terms and heads: where the list begins, its entries, and how many fit."""
@@ -20,7 +21,7 @@ START, COUNT, ROOM = 0, 1, 2
 LEVEL, HEADS, TOTAL, MASK = 3, 4, 5, 6
 """Columns of terms: the finest level of cells, the first head of the cells, all entries, the levels in use."""
 
-USED_WORDS, USED_HEADS, WIDTH, TARGET, FINEST, LACKING_WORDS, LACKING_HEADS, REGRIDS = range(8)
+USED_WORDS, USED_HEADS, ENTRY_WIDTH, TARGET, FINEST, LACKING_WORDS, LACKING_HEADS, REGRIDS = range(8)
 IN_PLACE, REFILED, FREE = 8, 9, 10
 """Positions in `control`: sizes and settings, counts of work. From FREE on: the first free room of each size, or -1."""
 
@@ -37,6 +38,9 @@ ROOMS = np.array([(4 << (k // 2)) if k % 2 == 0 else (6 << (k // 2)) for k in ra
 """The rooms of lists: 4, 6, 8, 12, 16, 24 ... entries."""
 
 _END = np.uint32(0xFFFFFFFF)
+
+_BEHIND = WIDTH - 1
+"""Words behind the last list: scans read eight entries at a time."""
 
 
 class Lists(NamedTuple):
@@ -61,7 +65,7 @@ def empty_lists(width: int, target: int, finest: int) -> Lists:
     """No terms. A term gets finer cells when its cells have more than 4 * target entries on average."""
     control = np.full(FREE + _SIZES, -1, np.int64)
     control[:FREE] = 0
-    control[WIDTH], control[TARGET], control[FINEST] = width, target, finest
+    control[ENTRY_WIDTH], control[TARGET], control[FINEST] = width, target, finest
     return Lists(np.zeros((0, 8), np.int32), np.zeros((0, 4), np.int32), np.zeros(0, np.uint32), control)
 
 
@@ -73,7 +77,7 @@ def with_terms(lists: Lists, n_terms: int) -> Lists:
 def with_lacking_room(lists: Lists) -> Lists:
     """The lists with the room that the last call of a kernel lacked."""
     control = lists.control
-    words = grown(lists.words, int(control[USED_WORDS] + control[LACKING_WORDS]))
+    words = grown(lists.words, int(control[USED_WORDS] + control[LACKING_WORDS] + _BEHIND))
     heads = grown(lists.heads, int(control[USED_HEADS] + control[LACKING_HEADS]), fill=0)
     control[LACKING_WORDS] = control[LACKING_HEADS] = 0
     return lists._replace(words=words, heads=heads)
@@ -96,7 +100,8 @@ def size_for(count):
 def has_room(lists, words, heads):
     """Whether so many words and heads can be taken; notes what is lacking otherwise."""
     control = lists.control
-    fits = control[USED_WORDS] + words <= len(lists.words) and control[USED_HEADS] + heads <= len(lists.heads)
+    has_words = control[USED_WORDS] + words + _BEHIND <= len(lists.words)
+    fits = has_words and control[USED_HEADS] + heads <= len(lists.heads)
     if not fits:
         control[LACKING_WORDS], control[LACKING_HEADS] = words, heads
     return fits
@@ -112,7 +117,7 @@ def take_room(lists, size):
         control[FREE + size] = -1 if following == _END else np.int64(following)
         return start
     start = control[USED_WORDS]
-    control[USED_WORDS] += control[WIDTH] * ROOMS[size]
+    control[USED_WORDS] += control[ENTRY_WIDTH] * ROOMS[size]
     return start
 
 
@@ -133,7 +138,7 @@ def _enlarge(lists, table, at):
     """Move a full list to the next larger room; return False if there is none."""
     room, start, count = np.int64(table[at, ROOM]), np.int64(table[at, START]), table[at, COUNT]
     size = size_for(room + 1)
-    width, larger = lists.control[WIDTH], ROOMS[size]
+    width, larger = lists.control[ENTRY_WIDTH], ROOMS[size]
     if not has_room(lists, width * larger, 0):
         return False
     target = take_room(lists, size)
@@ -155,7 +160,7 @@ def append(lists, table, at, entry):
     lists.words[place] = entry.low
     lists.words[place + room] = entry.signature
     lists.words[place + 2 * room] = entry.number
-    if lists.control[WIDTH] == BOX_WIDTH:
+    if lists.control[ENTRY_WIDTH] == BOX_WIDTH:
         lists.words[place + 3 * room] = entry.high
     table[at, COUNT] = count + 1
     return True
@@ -166,7 +171,7 @@ def entry_at(lists, table, at, k):
     """Entry k of a list."""
     room, place = np.int64(table[at, ROOM]), np.int64(table[at, START]) + k
     words = lists.words
-    high = words[place + 3 * room] if lists.control[WIDTH] == BOX_WIDTH else words[place]
+    high = words[place + 3 * room] if lists.control[ENTRY_WIDTH] == BOX_WIDTH else words[place]
     return Entry(words[place], high, words[place + room], words[place + 2 * room])
 
 
@@ -184,7 +189,7 @@ def overwrite(lists, table, at, k, entry):
 def drop_dead(lists, table, at, is_live):
     """Remove the entries of dead messages from a list; return how many. An empty list gives its room back."""
     room, start, count = np.int64(table[at, ROOM]), np.int64(table[at, START]), table[at, COUNT]
-    words, width = lists.words, lists.control[WIDTH]
+    words, width = lists.words, lists.control[ENTRY_WIDTH]
     kept = 0
     for k in range(count):
         if is_live[words[start + 2 * room + k]]:
@@ -201,7 +206,7 @@ def drop_dead(lists, table, at, is_live):
 @inline_kernel
 def other_corner(lists, room):
     """How far behind its corner an entry has its other corner, in a list of this room. A point has one corner."""
-    return OTHER_CORNER * room if lists.control[WIDTH] == BOX_WIDTH else np.int64(0)
+    return OTHER_CORNER * room if lists.control[ENTRY_WIDTH] == BOX_WIDTH else np.int64(0)
 
 
 @inline_kernel

@@ -34,18 +34,20 @@ from nearcast.moving.entry_lists.lists import (
     with_terms,
 )
 from nearcast.moving.entry_lists.place_codes import place_codes
+from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
-from nearcast.moving.method import EVERYWHERE, MovingMethod
+from nearcast.moving.method import DEAD_SHARE, EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
 from nearcast.moving.term_cells.batch import Batch, batch_of
-from nearcast.moving.term_cells.boxes import KEY, cells_below, sweep_boxes
+from nearcast.moving.term_cells.boxes import FINEST_BOXES, KEY, MOST_NEAR, sweep_boxes
 from nearcast.moving.term_cells.change import file_rows, post_messages, unfile_rows
-from nearcast.moving.term_cells.move import BEGINS, Moves, move_rows
+from nearcast.moving.term_cells.move import Moves, move_rows
 from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
 
-_FINEST_POINTS, _FINEST_BOXES = 7, 6
+_FINEST_POINTS = 7
 _SAMPLE = 100_000
+_AT_ONCE = 32  # postings whose lists are prefetched before they are scanned
 _FIRST_OUT, _LONGEST_OUT = 1 << 12, 1 << 22  # packed pairs that a kernel may write at once
 
 
@@ -61,7 +63,7 @@ class TermCells(MovingMethod):
         space: Space,
         messages_per_cell: int = 16,
         rows_per_cell: int = 8,
-        dead_share: float = 0.25,
+        dead_share: float = DEAD_SHARE,
     ) -> None:
         super().__init__(store, messages, space)
         self._targets = (messages_per_cell, rows_per_cell)
@@ -74,11 +76,12 @@ class TermCells(MovingMethod):
         self._posts_everywhere = False
         self._cells = Cells(
             empty_lists(POINT_WIDTH, per_cell, _FINEST_POINTS),
-            empty_lists(BOX_WIDTH, per_cell, _FINEST_BOXES),
-            empty_lists(BOX_WIDTH, rows_per_cell, _FINEST_BOXES),
+            empty_lists(BOX_WIDTH, per_cell, FINEST_BOXES),
+            empty_lists(BOX_WIDTH, rows_per_cell, FINEST_BOXES),
             np.zeros((0, 3), np.int32),
             place_codes(self._sample(rows, slots), self.space.bounds),
-            np.empty(2 + int(cells_below(_FINEST_BOXES + 1)), np.int64),
+            np.empty(2 * MOST_NEAR, np.int64),
+            np.empty(_AT_ONCE, np.int64),
         )
         self._post(self._batch(slots))
         self.insert(rows)
@@ -127,8 +130,8 @@ class TermCells(MovingMethod):
         return batch_of(self.messages.arrays, slots, self._cells.codes, self.messages.n_terms)
 
     def _rows_of(self, batch: Batch) -> Pairs:
-        arrays, own, n = self.store.arrays, self.messages.arrays, len(batch.terms)
-        return _unpacked(self._packed(lambda done: find_rows(self._cells, arrays, own, batch, self._out, done), n))
+        stores, n = (self.store.arrays, self.messages.arrays), len(batch.terms)
+        return _unpacked(self._packed(lambda done: find_rows(self._cells, stores, batch, self._out, done), n))
 
     def _packed(self, search: Callable[[int], tuple[int, int]], total: int) -> np.ndarray:
         """The packed pairs of a kernel that stops where its output, or the arena of rows, is full."""
@@ -188,4 +191,4 @@ class TermCells(MovingMethod):
 
 
 def _unpacked(packed: np.ndarray) -> Pairs:
-    return Pairs((packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32))
+    return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))

@@ -37,20 +37,23 @@ from nearcast.moving.entry_lists.lists import (
     size_for,
 )
 from nearcast.moving.entry_lists.place_codes import BITS, x_of, y_of
+from nearcast.moving.entry_lists.scans import ROW_NUMBER
 
 LIST, PLACE, KEY = range(3)
 """Columns of spots: a row's list (the head of a cell, or ~term for level 0), its place there, and its term."""
-
-SINGLE = np.uint32(0x80000000)
-"""Set in the number of a row that has one term."""
-
-ROW_NUMBER = np.uint32(0x7FFFFFFF)
 
 
 @inline_kernel
 def cells_below(level):
     """The number of cells of levels 1 .. level - 1."""
     return ((np.int64(1) << (2 * level)) - 4) // 3
+
+
+FINEST_BOXES = 6
+"""The finest level that a term may have."""
+
+MOST_NEAR = 1 + int(cells_below(FINEST_BOXES + 1))
+"""No place has more lists near it."""
 
 
 @lean_kernel
@@ -219,13 +222,12 @@ def spot_word(lists, row, spots, field):
 
 
 @lean_kernel
-def lists_near(lists, term, box, out):
-    """Write the lists under a term whose boxes may overlap a coded box: heads, or ~term; return their number."""
+def lists_near(lists, term, box, out, n):
+    """Append the lists under a term whose boxes may overlap a coded box: heads, or ~term; return the new n."""
     own = lists.terms[term]
-    n = 0
     if own[COUNT]:
-        out[0] = ~np.int64(term)
-        n = 1
+        out[n] = ~np.int64(term)
+        n += 1
     mask = own[MASK]
     for level in range(1, own[LEVEL] + 1):
         if not (mask >> level) & 1:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.arrays.jit import lean_kernel
-from nearcast.moving.entry_lists.lists import TOTAL, Entry
+from nearcast.arrays.vector import prefetch
+from nearcast.moving.entry_lists.lists import CORNER, LEVEL, TOTAL, Entry
 from nearcast.moving.entry_lists.place_codes import corner_code, signature
-from nearcast.moving.term_cells.boxes import SINGLE, put_box, remove_box
-from nearcast.moving.term_cells.points import put_point
+from nearcast.moving.entry_lists.scans import SINGLE, prefetch_end
+from nearcast.moving.term_cells.batch import message_entry
+from nearcast.moving.term_cells.boxes import put_box, remove_box
+from nearcast.moving.term_cells.points import list_of_point, put_point
+
+_AHEAD = 8
 
 
 @lean_kernel
@@ -50,10 +55,11 @@ def unfile_rows(cells, wanted):
 def post_messages(cells, batch, skipped, done):
     """Write the postings of a batch from `done` on, but those of the term `skipped`; return how many are done."""
     for i in range(done, len(batch.terms)):
+        _prefetch_points(cells.points, batch, i)
         term, at = batch.terms[i], batch.owners[i]
         if term == skipped:
             continue
-        entry = Entry(batch.lows[at], batch.highs[at], batch.signatures[at], np.uint32(batch.slots[at]))
+        entry = message_entry(batch, at)
         if batch.is_point[at]:
             is_posted = put_point(cells.points, term, entry)
         else:
@@ -61,3 +67,16 @@ def post_messages(cells, batch, skipped, done):
         if not is_posted:
             return i
     return len(batch.terms)
+
+
+@lean_kernel
+def _prefetch_points(points, batch, i):
+    """Prefetch the list of a later posting, and the places in its list of a posting that comes earlier."""
+    if i + 2 * _AHEAD < len(batch.terms):
+        term = batch.terms[i + 2 * _AHEAD]
+        if points.terms[term, LEVEL]:
+            prefetch(points.heads, 4 * list_of_point(points, term, batch.entries[batch.owners[i + 2 * _AHEAD], CORNER]))
+    if i + _AHEAD < len(batch.terms):
+        term = batch.terms[i + _AHEAD]
+        at = list_of_point(points, term, batch.entries[batch.owners[i + _AHEAD], CORNER])
+        prefetch_end(points, at)

@@ -8,12 +8,9 @@ from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
     COUNT,
     FINEST,
-    FULL,
     HEADS,
     LEVEL,
     REGRIDS,
-    ROOM,
-    START,
     TARGET,
     TOTAL,
     USED_HEADS,
@@ -21,12 +18,9 @@ from nearcast.moving.entry_lists.lists import (
     drop_dead,
     entry_at,
     has_room,
-    other_corner,
-    packed_pair,
     release,
 )
-from nearcast.moving.entry_lists.place_codes import BITS, NOWHERE, SURELY, overlap_of, x_of, y_of
-from nearcast.moving.pairs import boxes_overlap, has_terms
+from nearcast.moving.entry_lists.place_codes import BITS, x_of, y_of
 
 
 @inline_kernel
@@ -34,6 +28,13 @@ def cell_of(level, word):
     """The cell of a corner, line by line."""
     shift = BITS - level
     return ((y_of(word) >> shift) << level) + (x_of(word) >> shift)
+
+
+@inline_kernel
+def list_of_point(lists, term, word):
+    """The list of a corner under a term: a head, or ~term."""
+    level = lists.terms[term, LEVEL]
+    return ~np.int64(term) if level == 0 else np.int64(lists.terms[term, HEADS]) + cell_of(level, word)
 
 
 @lean_kernel
@@ -73,48 +74,6 @@ def _divide(lists, term):
         release(lists, table, at)
     own[HEADS], own[LEVEL] = base, level + 1
     return True
-
-
-@lean_kernel
-def scan_points(lists, term, query, messages, out, n):
-    """Append the live points under a term that overlap a row's box and have its terms; return n, or FULL."""
-    own = lists.terms[term]
-    level = own[LEVEL]
-    if level == 0:
-        return scan_list(lists, ~np.int64(term), query, messages, out, n)
-    shift = BITS - level
-    box = query.box
-    for line in range(box.below >> shift, (box.above >> shift) + 1):
-        first = own[HEADS] + (line << level)
-        for cell in range(first + (box.left >> shift), first + (box.right >> shift) + 1):
-            if lists.heads[cell, COUNT]:
-                n = scan_list(lists, np.int64(cell), query, messages, out, n)
-                if n == FULL:
-                    return n
-    return n
-
-
-@lean_kernel
-def scan_list(lists, at, query, messages, out, n):
-    """Append the live messages of a list (a head, or ~term) on which a row holds; return n, or FULL."""
-    table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
-    start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
-    words, other = lists.words, other_corner(lists, room)
-    if n + count > len(out):
-        return np.int64(FULL)
-    for k in range(start, start + count):
-        overlap = overlap_of(words[k], words[k + other], query.box)
-        if overlap == NOWHERE or words[k + room] & query.signature != query.signature:
-            continue
-        slot = np.int64(words[k + 2 * room])
-        if not messages.is_live[slot]:
-            continue
-        if overlap != SURELY and not boxes_overlap(query.rows.boxes, query.row, messages.boxes, slot):
-            continue
-        if query.is_single or has_terms(query.rows, query.row, messages, slot):
-            out[n] = packed_pair(query.row, slot)
-            n += 1
-    return np.int64(n)
 
 
 @lean_kernel

@@ -6,32 +6,33 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nearcast.arrays.jit import lean_kernel
-from nearcast.matching.store import RowArrays
+from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
     CORNER,
     COUNT,
     FULL,
+    HEADS,
+    LEVEL,
     NUMBER,
     OTHER_CORNER,
-    ROOM,
     SIGNATURE,
-    START,
     TOTAL,
+    Entry,
     Lists,
-    packed_pair,
 )
-from nearcast.moving.entry_lists.place_codes import (
-    NOWHERE,
-    SURELY,
-    CodedBox,
-    PlaceCodes,
-    coded_box,
-    overlap_of,
+from nearcast.moving.entry_lists.place_codes import BITS, PlaceCodes, coded_box
+from nearcast.moving.entry_lists.scans import (
+    BEGINNING,
+    CEASING,
+    NO_BOX,
+    SINGLE,
+    RowMove,
+    changes_in_list,
+    prefetch_list,
+    rows_in_list,
 )
-from nearcast.moving.pairs import boxes_overlap, has_terms
-from nearcast.moving.term_cells.boxes import KEY, ROW_NUMBER, SINGLE, lists_near, spot_word
-from nearcast.moving.term_cells.points import scan_list, scan_points
+from nearcast.moving.term_cells.batch import message_entry
+from nearcast.moving.term_cells.boxes import KEY, MOST_NEAR, lists_near, spot_word
 
 
 class Cells(NamedTuple):
@@ -42,17 +43,20 @@ class Cells(NamedTuple):
     own: Lists  # rows under their rarest term
     spots: np.ndarray  # int32[rows,3]  where the entry of each row is
     codes: PlaceCodes
-    near: np.ndarray  # int64[...]  scratch: the lists near a place
+    near: np.ndarray  # int64[...]  scratch: the lists near a place, or several
+    ends: np.ndarray  # int64[...]  scratch: where the lists near each of several places end
 
 
-class Query(NamedTuple):
-    """One row, as a search for its messages sees it."""
-
-    rows: RowArrays
-    row: int
-    box: CodedBox
-    signature: int
-    is_single: bool
+@lean_kernel
+def entry_of(cells, row):
+    """The entry of a row."""
+    own, spots = cells.own, cells.spots
+    return Entry(
+        own.words[spot_word(own, row, spots, CORNER)],
+        own.words[spot_word(own, row, spots, OTHER_CORNER)],
+        own.words[spot_word(own, row, spots, SIGNATURE)],
+        own.words[spot_word(own, row, spots, NUMBER)],
+    )
 
 
 @lean_kernel
@@ -60,7 +64,11 @@ def find_messages(cells, rows, messages, wanted, out, done):
     """(pairs, rows done): packs the live messages on which rows hold into `out`, from position `done` on."""
     n = np.int64(0)
     for i in range(done, len(wanted)):
-        found = _messages_of(cells, rows, messages, np.int64(wanted[i]), out, n)
+        row = np.int64(wanted[i])
+        entry = entry_of(cells, row)
+        box, is_single = coded_box(entry.low, entry.high), entry.number & SINGLE != 0
+        move = RowMove(rows, row, rows.boxes, row, NO_BOX, box, entry.signature, is_single)
+        found = changes_of(cells, move, messages, out, n)
         if found == FULL:
             return n, np.int64(i)
         n = found
@@ -68,65 +76,108 @@ def find_messages(cells, rows, messages, wanted, out, done):
 
 
 @lean_kernel
-def _messages_of(cells, rows, messages, row, out, n):
-    words, own, spots = cells.own.words, cells.own, cells.spots
-    low, high = words[spot_word(own, row, spots, CORNER)], words[spot_word(own, row, spots, OTHER_CORNER)]
-    bits = words[spot_word(own, row, spots, SIGNATURE)]
-    is_single = words[spot_word(own, row, spots, NUMBER)] & SINGLE != 0
-    query = Query(rows, row, coded_box(low, high), bits, is_single)
-    key = spots[row, KEY]
-    if key < len(cells.points.terms):
-        n = scan_points(cells.points, key, query, messages, out, n)
-    if n != FULL and key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
-        for k in range(lists_near(cells.ranges, key, query.box, cells.near)):
-            n = scan_list(cells.ranges, cells.near[k], query, messages, out, n)
-            if n == FULL:
-                break
+def changes_of(cells, move, messages, out, n):
+    """Append the changes of one move; return n, or FULL."""
+    key, near = np.int64(cells.spots[move.row, KEY]), cells.near
+    if key < len(cells.points.terms) and cells.points.terms[key, TOTAL]:
+        if cells.points.terms[key, LEVEL] == 0:
+            n = _scan(cells.points, ~key, move, messages, BEGINNING + CEASING, out, n)
+        else:
+            n = _scan_cells(cells.points, cells.points.terms[key], move, messages, out, n)
+    if key < len(cells.ranges.terms) and cells.ranges.terms[key, TOTAL]:
+        # A range may overlap both boxes, which may be far apart: the old cells give what ceases, the new what begins.
+        for k in range(lists_near(cells.ranges, key, move.old, near, 0)):
+            n = _scan(cells.ranges, near[k], move, messages, CEASING, out, n)
+        for k in range(lists_near(cells.ranges, key, move.new, near, 0)):
+            n = _scan(cells.ranges, near[k], move, messages, BEGINNING, out, n)
     return n
 
 
-class Arrival(NamedTuple):
-    """One message, as a search for its rows sees it."""
-
-    slot: int
-    box: CodedBox
-    signature: int
-
-
 @lean_kernel
-def find_rows(cells, rows, messages, batch, out, done):
-    """(pairs, postings done): packs the rows that hold on a batch into `out`, from the posting `done` on."""
-    n, own, near = np.int64(0), cells.own, cells.near
-    for i in range(done, len(batch.terms)):
-        term, at = batch.terms[i], batch.owners[i]
-        if term >= len(own.terms) or own.terms[term, TOTAL] == 0:
-            continue
-        arrival = Arrival(np.int64(batch.slots[at]), coded_box(batch.lows[at], batch.highs[at]), batch.signatures[at])
-        found = n
-        for k in range(lists_near(own, term, arrival.box, near)):
-            found = _scan_rows(own, near[k], arrival, rows, messages, out, found)
-            if found == FULL:
-                return n, np.int64(i)
-        n = found
-    return n, np.int64(len(batch.terms))
-
-
-@lean_kernel
-def _scan_rows(lists, at, arrival, rows, messages, out, n):
-    table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
-    start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
-    words, slot = lists.words, arrival.slot
-    if n + count > len(out):
+def _scan(lists, at, move, messages, reported, out, n):
+    """Append the changes in a list (a head, or ~term); return n, or FULL."""
+    count = lists.terms[~at, COUNT] if at < 0 else lists.heads[at, COUNT]
+    if n == FULL or n + count > len(out):
         return np.int64(FULL)
-    for k in range(start, start + count):
-        overlap = overlap_of(words[k], words[k + 3 * room], arrival.box)
-        if overlap == NOWHERE or words[k + room] & arrival.signature != words[k + room]:
-            continue
-        number = words[k + 2 * room]
-        row = np.int64(number & ROW_NUMBER)
-        if overlap != SURELY and not boxes_overlap(rows.boxes, row, messages.boxes, slot):
-            continue
-        if number & SINGLE or has_terms(rows, row, messages, slot):
-            out[n] = packed_pair(row, slot)
-            n += 1
-    return np.int64(n)
+    return changes_in_list(lists, at, move, messages, reported, out, n)
+
+
+@lean_kernel
+def _scan_cells(points, own, move, messages, out, n):
+    """The cells of both boxes, without those that lie inside both."""
+    level, old, new = own[LEVEL], move.old, move.new
+    shift = BITS - level
+    first_line, last_line = min(old.below, new.below) >> shift, max(old.above, new.above) >> shift
+    for line in range(first_line, last_line + 1):
+        left, right, left_again, right_again = _columns(old, new, line, shift)
+        head = np.int64(own[HEADS]) + (line << level)
+        for cell in range(head + left, head + right + 1):
+            if points.heads[cell, COUNT]:
+                n = _scan(points, cell, move, messages, BEGINNING + CEASING, out, n)
+        for cell in range(head + left_again, head + right_again + 1):
+            if points.heads[cell, COUNT]:
+                n = _scan(points, cell, move, messages, BEGINNING + CEASING, out, n)
+    return n
+
+
+@inline_kernel
+def _columns(old, new, line, shift):
+    """Two ranges of columns, of which the second (or both) may be empty: what to scan in a line of cells."""
+    in_old = old.below >> shift <= line <= old.above >> shift
+    in_new = new.below >> shift <= line <= new.above >> shift
+    old_left, old_right = old.left >> shift, old.right >> shift
+    new_left, new_right = new.left >> shift, new.right >> shift
+    if in_old and in_new:
+        left, right = max(old_left, new_left), min(old_right, new_right)
+        if right < left:  # apart
+            return old_left, old_right, new_left, new_right
+        inside = max(old.below, new.below) >> shift < line < min(old.above, new.above) >> shift and right - left > 1
+        if inside:
+            return min(old_left, new_left), left, right, max(old_right, new_right)
+        return min(old_left, new_left), max(old_right, new_right), np.int64(0), np.int64(-1)
+    if in_old:
+        return old_left, old_right, np.int64(0), np.int64(-1)
+    if in_new:
+        return new_left, new_right, np.int64(0), np.int64(-1)
+    return np.int64(0), np.int64(-1), np.int64(0), np.int64(-1)
+
+
+@lean_kernel
+def find_rows(cells, stores, batch, out, done):
+    """(pairs, postings done): packs the rows that hold on a batch into `out`, from the posting `done` on.
+
+    `stores`: rows, messages.
+    """
+    n, own, ends = np.int64(0), cells.own, cells.ends
+    while done < len(batch.terms):
+        n_postings, first = _gather_lists(cells, batch, done), np.int64(0)
+        for k in range(n_postings):
+            found, entry = n, message_entry(batch, batch.owners[done + k])
+            for i in range(first, ends[k]):
+                at = cells.near[i]
+                count = own.terms[~at, COUNT] if at < 0 else own.heads[at, COUNT]
+                if found + count > len(out):
+                    return n, np.int64(done + k)
+                found = rows_in_list(own, at, entry, stores, out, found)
+            n, first = found, ends[k]
+        done += n_postings
+    return n, np.int64(done)
+
+
+@lean_kernel
+def _gather_lists(cells, batch, first):
+    """Write the lists near the postings from `first` on to `near`, and where those of each end to `ends`; return the
+    number of postings. The lists are prefetched: scanned at once, one after another, they took NN instead of NN us.
+    """
+    own, near, ends = cells.own, cells.near, cells.ends
+    n, k = np.int64(0), 0
+    while k < min(len(ends), len(batch.terms) - first) and n + MOST_NEAR <= len(near):
+        term = batch.terms[first + k]
+        if term < len(own.terms) and own.terms[term, TOTAL]:
+            entry, before = message_entry(batch, batch.owners[first + k]), n
+            n = lists_near(own, term, coded_box(entry.low, entry.high), near, n)
+            for i in range(before, n):
+                prefetch_list(own, near[i])
+        ends[k] = n
+        k += 1
+    return k

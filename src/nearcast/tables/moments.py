@@ -1,10 +1,8 @@
-"""Arguments that tables and objects of several packages take: ids, and moments."""
+"""Moments as arguments: what `advance(now)` and `now=` take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
@@ -13,15 +11,6 @@ from nearcast.model import NO_TIME
 
 Time = datetime | np.datetime64 | str | int
 """A moment: a datetime (UTC unless it has a zone), an ISO string, or microseconds since 1970."""
-
-
-def read_ids(ids: Any) -> np.ndarray:
-    """int64[n], of one id or several."""
-    values = np.atleast_1d(np.asarray(list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str) else ids))
-    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
-        shown = f": {ids!r}" if isinstance(ids, str | float) else ""
-        raise InvalidInput(f"ids are whole numbers, not {values.dtype}{shown}", column="id")
-    return values.astype(np.int64)
 
 
 def read_moment(now: Time) -> int:
