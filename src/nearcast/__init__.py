@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from nearcast.engine.index import build_index as build_index
     from nearcast.engine.index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
+    from nearcast.errors import MadeIds as MadeIds
     from nearcast.errors import NearcastError as NearcastError
+    from nearcast.errors import NearcastWarning as NearcastWarning
     from nearcast.model import Change as Change
     from nearcast.model import Match as Match
     from nearcast.moving.moving import Moving as Moving
@@ -37,9 +39,11 @@ _MODULES = {
     "Engine": "nearcast.engine.engine",
     "Index": "nearcast.engine.index",
     "InvalidInput": "nearcast.errors",
+    "MadeIds": "nearcast.errors",
     "Match": "nearcast.model",
     "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
+    "NearcastWarning": "nearcast.errors",
     "TopK": "nearcast.topk.topk",
     "Vocabulary": "nearcast.text.vocabulary",
     "build_index": "nearcast.engine.index",

@@ -7,6 +7,14 @@ class NearcastError(Exception):
     """The base class of all exceptions that nearcast raises deliberately."""
 
 
+class NearcastWarning(UserWarning):
+    """The base class of all warnings that nearcast gives."""
+
+
+class MadeIds(NearcastWarning):
+    """A table without a column `id` was given: row numbers, from 0, are the ids."""
+
+
 class InvalidInput(NearcastError, ValueError):
     """A row of a table, or an argument, is not valid.
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+
+Id = int | str | uuid.UUID
+"""The id of a subscription or a message as Python has it. Inside, ids are int64."""
 
 NO_TIME = np.iinfo(np.int64).min
 """A message without a time. Times are microseconds since 1970, UTC."""
@@ -188,8 +192,8 @@ class Changes(NamedTuple):
 class Match(NamedTuple):
     """One message concerns one subscription."""
 
-    message: int
-    subscription: int
+    message: Id
+    subscription: Id
     score: float | None = None
     """The score, where the subscription is of a scored kind."""
 
@@ -197,8 +201,8 @@ class Match(NamedTuple):
 class Change(NamedTuple):
     """A message enters (+1) or leaves (-1) the results of a subscription of kind `top`, or of one that follows."""
 
-    message: int
-    subscription: int
+    message: Id
+    subscription: Id
     change: int
     score: float | None = None
     """The score, for kind `top`."""

@@ -136,7 +136,8 @@ def test_options_that_are_missing_are_named() -> None:
 
 def test_a_trimmed_stream_stops_its_reader_unless_told_to_go_on(server: tuple[str, Any]) -> None:
     url, connection = server
-    names = [connection.xadd("s", {"value": str(k)}).decode() for k in range(10)]
+    # Ids of one millisecond: between two of different ones, more entries could have been.
+    names = [connection.xadd("s", {"value": str(k)}, id=f"1000-{k + 1}").decode() for k in range(10)]
     reader = RedisReader({"url": url, "keys": "s"})
     start = reader.initialOffset()
     planned = reader.partitions(start, {"s": names[5]})

@@ -33,6 +33,9 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
         Path | None,
         Option(help="Weights of tokens for kind rank: a table (token, weight) or a vocabulary. [default: idf]"),
     ] = None,
+    make_ids: Annotated[
+        bool, Option("--make-ids", help="Number the rows, from 0, of subscriptions without a column id.")
+    ] = False,
     save_index: Annotated[
         Path | None, Option(metavar="DIR", help="Save the index. Give DIR as SUBSCRIPTIONS next time.")
     ] = None,
@@ -53,6 +56,6 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
     options = match_actions.read_options(option or [])
     request = match_actions.Request(
-        subscriptions, method, read_space(space), options, "skip" if skip else "raise", weights
+        subscriptions, method, read_space(space), options, "skip" if skip else "raise", weights, make_ids
     )
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

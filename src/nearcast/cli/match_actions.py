@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,12 @@ from rich.progress import Progress
 from nearcast.arrays.ragged import starts_of
 from nearcast.cli.console import name_value_grid, note, progress, show, text_table, working
 from nearcast.engine.index import Index, build_index, open_index
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, MadeIds
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
-from nearcast.model import MessageBatch
 from nearcast.storage.location import locate
-from nearcast.tables import REJECTS_SCHEMA, OnBad, matches_table, write_table
+from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, matches_table, write_table
+from nearcast.tables.messages import Messages
 
 SHOWN_PAIRS = 20
 CHUNK = 16_384
@@ -39,6 +40,7 @@ class Request(NamedTuple):
     options: dict[str, Any]
     on_bad: OnBad
     weights: Path | None
+    make_ids: bool
 
 
 class Answer(NamedTuple):
@@ -101,20 +103,29 @@ def _answer(request: Request, messages: Path, threads: int, save_to: Path | None
         with step("saving the index", "save_seconds"):
             index.save(save_to)
     with step("reading messages", "read_seconds"):
-        batch = index.read_messages(messages, on_bad=request.on_bad)
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always", MadeIds)
+            read = index.read_message_table(messages, on_bad=request.on_bad)
+        for warning in given:
+            note(str(warning.message))
     start = time.perf_counter()
-    matches = _matches(index, batch, threads, shown)
+    matches = _matches(index, read, threads, shown)
     seconds["match_seconds"] = time.perf_counter() - start
     rejects = _concat_rejects(subscription_rejects, index.rejects)
-    return Answer(matches, rejects, _summary(index, batch.size, matches.num_rows, rejects.num_rows, seconds))
+    return Answer(matches, rejects, _summary(index, read.batch.size, matches.num_rows, rejects.num_rows, seconds))
 
 
 def _index(request: Request) -> Index:
     if not _is_index(request.subscriptions):
-        method = request.method or "auto"
-        return build_index(
-            request.subscriptions, method, request.weights, request.space, on_bad=request.on_bad, **request.options
-        )
+        method, table = request.method or "auto", as_arrow(request.subscriptions)
+        if request.make_ids and "id" not in table.column_names:
+            table = table.append_column("id", pa.array(np.arange(table.num_rows)))
+            note("the subscriptions have no column 'id'; row numbers, from 0, are their ids")
+        elif "id" not in table.column_names:
+            raise InvalidInput(
+                f"{request.subscriptions} has no column 'id'; name it so, or use --make-ids", column="id"
+            )
+        return build_index(table, method, request.weights, request.space, on_bad=request.on_bad, **request.options)
     if request.method or request.space or request.options or request.weights:
         raise InvalidInput(
             f"{request.subscriptions} is a saved index: its method, space, options and weights are fixed; "
@@ -130,8 +141,9 @@ def _is_index(path: Path) -> bool:
     return "manifest.json" in names or any(name.startswith("arrays-") for name in names)
 
 
-def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -> pa.Table:
+def _matches(index: Index, read: Messages, threads: int, shown: Progress) -> pa.Table:
     """The matches as from `index.match`, but found in chunks, so that the progress bar moves."""
+    batch = read.batch
     task = shown.add_task("matching", total=batch.size)
     parts = []
     for start in range(0, max(1, batch.size), CHUNK * threads):
@@ -141,7 +153,7 @@ def _matches(index: Index, batch: MessageBatch, threads: int, shown: Progress) -
     ids = np.concatenate([part.ids for part in parts])
     starts = starts_of(np.concatenate([np.diff(part.starts) for part in parts]))
     scores = np.concatenate([part.scores for part in parts if part.scores is not None]) if index.is_scored else None
-    return matches_table(batch.ids, ids, starts, scores)
+    return matches_table(read.ids, ids, starts, scores, index.names)
 
 
 def _concat_rejects(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.Table:

@@ -24,8 +24,9 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Kind, Match, in_order
-from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
+from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, Match, in_order
+from nearcast.tables import REJECTS_SCHEMA, Dialect, Names, OnBad, Subscriptions, read_weights
+from nearcast.tables.ids import INT64, checked_id, one_id
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -80,7 +81,7 @@ class Engine:
         by_term = np.empty(0) if weights is None else read_weights(weights, vocabulary)
         self.index = Index(SubscriptionSet(method, self._space), vocabulary, self._analyser, by_term)
         self._versions = self.index.versions
-        self._live: dict[int, _Subscription] = {}
+        self._live: dict[Id, _Subscription] = {}
         self._expiries = Expiries(self._expire_some)
         self._results: LiveResults | None = None  # of kind `top` and of followers, from the first of them on
         self._weights = weights
@@ -106,14 +107,16 @@ class Engine:
         km: float | None = None,
         box: Box | None = None,
         region: Any = None,
-        id: int | None = None,
+        id: Id | None = None,
         expires: datetime | timedelta | None = None,
         kind: str = "match",
         follow: bool = False,
         dwell: timedelta | None = None,
         **parameters: Any,
-    ) -> int:
+    ) -> Id:
         """Subscribe to messages on which `expression` holds, at a place or everywhere. Returns the id.
+
+        Ids are whole numbers, strings or UUIDs, all of one type; without `id=`, the next whole number.
 
         The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. A known
         `id` replaces the subscription. With `kind="rank"` the parameters are `threshold=`, the least score to deliver,
@@ -131,34 +134,50 @@ class Engine:
             return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
         chosen, params = read_kind(kind, parameters)
         require_plain(chosen, wanted, place, self._space)
-        given = None if id is None else _whole(id, "id")
         subscription = _Subscription(expression, place, self._deadline(expires), chosen, params)
         with self._versions.change():
-            number = self._next_subscription if given is None else given
-            self.index.insert_read(self._read(number, subscription, wanted))
-            self._expiries.replace(number, subscription.expires)
+            own = self._subscription_id(id)
+            self.index.insert_read(self._read(own, subscription, wanted))
+            self._expiries.replace(own, subscription.expires)
             if self._results is not None:
-                self._results.forget([number])
+                self._results.forget([own])
                 self._drop_unused_results()
-            self._live[number] = subscription
-            self._next_subscription = max(self._next_subscription, number + 1)
+            self._live[own] = subscription
         self._upkeep()
-        return number
+        return own
 
-    def unsubscribe(self, *ids: int) -> list[Change]:
+    def _subscription_id(self, given: Id | None) -> Id:
+        """The given id, or the next whole number. Checks the type."""
+        if given is None:
+            return self._next_id()
+        own, kind = checked_id(given)
+        self.index.names.adopt(kind)
+        if isinstance(own, int):
+            self._next_subscription = max(self._next_subscription, own + 1)
+        return own
+
+    def _next_id(self) -> int:
+        if not self.index.names.is_plain:
+            raise InvalidInput("the ids of this engine are no whole numbers; give id=", column="id")
+        self.index.names.adopt(INT64)
+        self._next_subscription += 1
+        return self._next_subscription - 1
+
+    def unsubscribe(self, *ids: Id) -> list[Change]:
         """Forget subscriptions; an unknown id is no error. Returns a change -1 for each result of theirs."""
+        gone = [checked_id(each)[0] for each in ids]
         with self._versions.change():
-            changes = [] if self._results is None else self._results.forget(ids)
+            changes = [] if self._results is None else self._results.forget(gone)
             self._drop_unused_results()
-            self._forget(list(ids))
+            self._forget(gone)
         self._upkeep()
         return changes
 
-    def _forget(self, ids: list[int]) -> None:
+    def _forget(self, ids: list[Id]) -> None:
         self.index.remove(ids)
-        for number in ids:
-            self._live.pop(number, None)
-            self._expiries.discard(number)
+        for each in ids:
+            self._live.pop(each, None)
+            self._expiries.discard(each)
 
     def publish(
         self,
@@ -166,7 +185,7 @@ class Engine:
         *,
         at: Sequence[float],
         tokens: Iterable[str] | None = None,
-        id: int | None = None,
+        id: Id | None = None,
         expires: datetime | timedelta | None = None,
     ) -> list[Event]:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id.
@@ -181,16 +200,14 @@ class Engine:
             return self._publish_in_turn(words, place, id, expires)
         if expires is not None:
             self._deadline(expires)  # nobody keeps the message, but a wrong time is refused
-        number, now = self._message_number(id), self._now()
+        number, now = self._message_id(id), self._now()
         if len(place) == 2 and not self.index.is_scored:
-            ids, scores = self.index.match_point(words, place[0], place[1], now), None
+            (names, ids), scores = self.index.match_point(words, place[0], place[1], now), None
         else:
-            ids, scores = self.index.match_message(words, place, now)
+            names, ids, scores = self.index.match_message(words, place, now)
         if now >= self._expiries.next_due:
             self._expiries.start()
-        if scores is None:
-            return [Match(number, subscription) for subscription in ids.tolist()]
-        return [Match(*each) for each in zip(itertools.repeat(number), ids.tolist(), map(_score, scores.tolist()))]
+        return _matches(number, names, ids, scores)
 
     def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """Publish a table of messages. Returns the matches table.
@@ -208,14 +225,15 @@ class Engine:
         return matches
 
     def explain(
-        self, subscription: int, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
+        self, subscription: Id, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
     ) -> Explanation:
         """Why this message would or would not reach this subscription."""
         from nearcast.engine.explain import explain, with_score  # few engines explain
 
-        found, now = self._live.get(subscription), self._now()
+        subscription, now = checked_id(subscription, "subscription")[0], self._now()
+        found = self._live.get(subscription)
         if found is None or now >= found.expires:
-            raise InvalidInput(f"no live subscription {subscription}", column="subscription")
+            raise InvalidInput(f"no live subscription {subscription!r}", column="subscription")
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
         explanation = explain(wanted, found.region, set(words), box, now >= found.expires)
@@ -224,21 +242,22 @@ class Engine:
         scored = self.index.subscriptions_of(found.kind)
         if not found.kind.is_scored or scored is None:
             return explanation
-        score, least = scored.score(subscription, self.index.message(words, box, now))
+        number = int(self.index.names.find_all([subscription])[0])
+        score, least = scored.score(number, self.index.message(words, box, now))
         return with_score(explanation, score, least, not found.region.is_box)
 
     # -- results that live on
 
-    def move(self, id: int, to: Sequence[float]) -> list[Change]:
+    def move(self, id: Id, to: Sequence[float]) -> list[Change]:
         """Move a subscription that follows: a circle to a point (x, y), any region to a box. Returns the changes.
 
         Time passes for all: what has expired leaves, and stays that have become long enough count.
         """
-        place = self._place(to, "to")
+        place, id = self._place(to, "to"), checked_id(id)[0]
         with self._versions.pause():
             found = self._found(id)
             if self._results is None or id not in self._results.followers:
-                reason = f"subscription {id} does not follow; subscribe it with follow=True"
+                reason = f"subscription {id!r} does not follow; subscribe it with follow=True"
                 raise InvalidInput(reason, column="id")
             region = _moved(found.region, place, id)
             now, changes = self._begin_step()
@@ -265,16 +284,17 @@ class Engine:
             self._drop_unused_results()
         return changes
 
-    def results(self, id: int) -> pa.Table:
+    def results(self, id: Id) -> pa.Table:
         """The results of a subscription as of the last event: the list of kind `top`, best first, as a table (message,
         score), or the messages of a subscription that follows, as a table with a column `message`.
         """
         with self._versions.pause():
+            id = checked_id(id)[0]
             found = self._live.get(id)
             if found is None:
-                raise InvalidInput(f"no live subscription {id}", column="id")
+                raise InvalidInput(f"no live subscription {id!r}", column="id")
             if self._results is None or id not in self._results:
-                reason = f"subscription {id} has no results: it is of kind '{found.kind.name}' and does not follow"
+                reason = f"subscription {id!r} has no results: it is of kind '{found.kind.name}' and does not follow"
                 raise InvalidInput(reason, column="id")
             return self._results.results(id)
 
@@ -293,13 +313,13 @@ class Engine:
 
     def _subscribe_live(
         self,
-        id: int | None,
+        id: Id | None,
         expression: str,
         place: Region,
         wanted: list[Clause],
         how: tuple[str, bool, timedelta | None, datetime | timedelta | None],
         parameters: dict[str, Any],
-    ) -> int:
+    ) -> Id:
         """Subscribe with kind `top`, or with follow=True."""
         from nearcast.engine.live.arguments import read_follow, read_top
 
@@ -308,10 +328,9 @@ class Engine:
             stay = read_follow(kind, parameters, follow, dwell)
         else:
             best = read_top(parameters, wanted, place)
-        given = None if id is None else _whole(id, "id")
         subscription = _Subscription(expression, place, self._deadline(expires), MATCH if best is None else TOP, {})
         with self._versions.change():
-            number = self._next_subscription if given is None else given
+            number = self._subscription_id(id)
             results, ends = self._live_results(), subscription.expires
             if best is not None:
                 results.add_list(number, best, ends)
@@ -319,7 +338,6 @@ class Engine:
                 results.add_follower(number, expression, place, stay, ends, self._now())
             self._forget([number])
             self._live[number] = subscription
-            self._next_subscription = max(self._next_subscription, number + 1)
         self._upkeep()
         return number
 
@@ -331,23 +349,22 @@ class Engine:
             del self._live[number]
         return now, changes
 
-    def _publish_in_turn(self, words: Any, place: list[float], id: int | None, expires: Any) -> list[Event]:
+    def _publish_in_turn(self, words: Any, place: list[float], id: Id | None, expires: Any) -> list[Event]:
         """Publish one message while there are results that live on."""
         from nearcast.engine.live.messages import LiveMessages
 
         tokens = self._analyser.tokens(words) if isinstance(words, str) else words
         with self._versions.pause():
             until = self._deadline(self._lifetime if expires is None else expires)
-            number = self._message_number(id)
+            number = self._message_id(id)
+            self._live_results().require_messages(one_id(number).type)
             now, gone = self._begin_step()
-            ids, scores = self.index.match_message(tokens, place, now)
+            names, ids, scores = self.index.match_message(tokens, place, now)
             (step,) = self._live_results().publish(LiveMessages.one(number, tokens, box_of(place), until), now)
             self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
-        given = itertools.repeat(None) if scores is None else (_score(score) for score in scores.tolist())
-        matches = [Match(number, each, score) for each, score in zip(ids.tolist(), given, strict=False)]
-        return [*matches, *in_order([*gone, *step])]
+        return [*_matches(number, names, ids, scores), *in_order([*gone, *step])]
 
     def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
         """Publish a table of messages while there are results that live on."""
@@ -356,6 +373,8 @@ class Engine:
 
         read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))
         with self._versions.pause():
+            if read.size:
+                self._live_results().require_messages(read.ids.type)
             now, gone = self._begin_step()
             found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads))
             results = self._live_results()
@@ -365,29 +384,31 @@ class Engine:
         if now >= self._expiries.next_due:
             self._expiries.start()
         steps[0] = in_order([*gone, *steps[0]])
+        messages = self._live_results().message_type
         return events_table(
-            event
-            for number, step in itertools.zip_longest(read.ids.tolist(), steps)
-            for event in (*found[number], *step)
+            (event for id, step in itertools.zip_longest(read.ids.python(), steps) for event in (*found[id], *step)),
+            pa.int64() if messages is None else messages.arrow,
+            self.index.names.arrow_type,
         )
 
-    def _explain_top(self, number: int, words: list[str], box: np.ndarray, compared: Explanation) -> Explanation:
+    def _explain_top(self, number: Id, words: list[str], box: np.ndarray, compared: Explanation) -> Explanation:
         """With the score, and the least score that enters the list as it is now: 0 while there is room."""
         from nearcast.engine.live.messages import LiveMessages
 
         with self._versions.pause():
             if self._results is None or number not in self._results.lists:
-                raise InvalidInput(f"no live subscription {number}", column="subscription")
-            score, least = self._results.lists.compared(number, LiveMessages.one(0, words, box).points(self._now()))
+                raise InvalidInput(f"no live subscription {number!r}", column="subscription")
+            one = LiveMessages.one(self._live_results().any_message, words, box)
+            score, least = self._results.lists.compared(number, one.points(self._now()))
         return replace(compared, holds=score is not None and score >= least, score=score or 0.0, threshold=least)
 
     # -- parts
 
-    def _found(self, number: int) -> _Subscription:
+    def _found(self, number: Id) -> _Subscription:
         """A subscription that has not expired."""
         found = self._live.get(number)
         if found is None or self._now() >= found.expires:
-            raise InvalidInput(f"no live subscription {number}", column="id")
+            raise InvalidInput(f"no live subscription {number!r}", column="id")
         return found
 
     def _region(self, near: Any, km: float | None, box: Any, region: Any, is_point: bool = False) -> Region:
@@ -406,16 +427,19 @@ class Engine:
             return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
         return WORLD if region is None else parse_region(region, self._space)
 
-    def _read(self, number: int, subscription: _Subscription, wanted: list[Clause]) -> Subscriptions:
+    def _read(self, id: Id, subscription: _Subscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
+        number = id if isinstance(id, int) else int(self.index.names.add(one_id(id))[0])
         one = OneSubscription(number, wanted, subscription.region, subscription.expires, subscription.params)
         rows, shapes = rows_of_one(one, self.index.vocabulary, self._space)
         return Subscriptions(np.array([number]), {subscription.kind.name: rows}, shapes, _NO_REJECTS)
 
-    def _message_number(self, given: int | None) -> int:
+    def _message_id(self, given: Id | None) -> Id:
         if given is None:
             return next(self._message_numbers)
-        number = _whole(given, "id")
+        number = checked_id(given)[0]
+        if not isinstance(number, int):
+            return number
         with self._numbering:
             following = next(self._message_numbers)
             self._message_numbers = itertools.count(max(following, number + 1))
@@ -487,10 +511,15 @@ def _numbers(values: Any, n: int, name: str) -> list[float]:
     return made
 
 
-def _whole(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not -(2**63) <= int(value) < 2**63:
-        raise InvalidInput(f"{name}= is a whole number within int64, not {value!r}", column=name)
-    return int(value)
+def _matches(message: Id, names: Names, numbers: np.ndarray, scores: np.ndarray | None) -> list[Event]:
+    """The matches of one message, sorted by subscription."""
+    if not names.is_ordered:
+        order = names.order(numbers)
+        numbers, scores = numbers[order], None if scores is None else scores[order]
+    ids = names.python(numbers)
+    if scores is None:
+        return [Match(message, each) for each in ids]
+    return [Match(*each) for each in zip(itertools.repeat(message), ids, map(_score, scores.tolist()))]
 
 
 def _score(score: float) -> float | None:
@@ -504,13 +533,13 @@ def _strings(tokens: list[Any]) -> list[str]:
     return tokens
 
 
-def _moved(region: Region, to: list[float], number: int) -> Region:
+def _moved(region: Region, to: list[float], id: Id) -> Region:
     """The region of a subscription at a new place."""
     planar = getattr(region, "planar", False)
     is_point = isinstance(region, BoxRegion) and (region.xmin, region.ymin) == (region.xmax, region.ymax)
     if len(to) == 2 and isinstance(region, CircleRegion):
         return CircleRegion(to[0], to[1], region.radius, planar)
     if len(to) == 2 and not is_point:
-        reason = f"subscription {number} is no circle and no point, so it cannot follow a point; give its new box"
+        reason = f"subscription {id!r} is no circle and no point, so it cannot follow a point; give its new box"
         raise InvalidInput(reason, column="to")
     return BoxRegion(to[0], to[1], to[-2], to[-1], planar)

@@ -14,12 +14,13 @@ EVENTS_SCHEMA = pa.schema(
 """`change` is null for a match, +1 or -1 for a change. The score is null for kinds without scores."""
 
 
-def events_table(events: Iterable[Event]) -> pa.Table:
-    """The events as a table, in their order."""
+def events_table(events: Iterable[Event], messages: pa.DataType, subscriptions: pa.DataType) -> pa.Table:
+    """The events as a table, in their order, with ids of these types."""
+    schema = EVENTS_SCHEMA.set(0, pa.field("message", messages)).set(1, pa.field("subscription", subscriptions))
     rows = [
         (each.message, each.subscription, each.change if isinstance(each, Change) else None, each.score)
         for each in events
     ]
     columns = zip(*rows, strict=True) if rows else ((), (), (), ())
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, EVENTS_SCHEMA, strict=True)]
-    return pa.table(arrays, schema=EVENTS_SCHEMA)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)

@@ -11,8 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from typing import Any
 
-from nearcast.model import NEVER
+from nearcast.model import NEVER, Id
 
 _SLICE = 100
 """Subscriptions that are forgotten at a time by the thread: less than a millisecond of Python's lock."""
@@ -33,12 +34,12 @@ class Expiries:
     def __init__(self, expire_some: Callable[[int], bool]) -> None:
         self.next_due = NEVER
         """When the next subscription expires, or earlier."""
-        self._heap: list[tuple[int, int]] = []  # an entry is out of date if `_times` has another time for its id
-        self._times: dict[int, int] = {}
+        self._heap: list[tuple[int, Any]] = []  # an entry is out of date if `_times` has another time for its id
+        self._times: dict[Id, int] = {}
         self._expire_some = weakref.WeakMethod(expire_some)  # the engine refers to this object
         self._running = threading.Lock()
 
-    def replace(self, number: int, expires: int) -> None:
+    def replace(self, number: Id, expires: int) -> None:
         """Set the expiry time of a subscription."""
         if expires == NEVER:
             self.discard(number)
@@ -47,7 +48,7 @@ class Expiries:
         heapq.heappush(self._heap, (expires, number))
         self._drop_old_entries()
 
-    def discard(self, number: int) -> None:
+    def discard(self, number: Id) -> None:
         if self._times.pop(number, None) is not None:
             self._drop_old_entries()
 
@@ -58,9 +59,9 @@ class Expiries:
             heapq.heapify(self._heap)
         self.next_due = self._heap[0][0] if self._heap else NEVER
 
-    def take_due(self, now: int, most: int) -> list[int]:
+    def take_due(self, now: int, most: int) -> list[Id]:
         """Up to `most` subscriptions that have expired. They are no longer here."""
-        due: list[int] = []
+        due: list[Id] = []
         while self._heap and self._heap[0][0] <= now and len(due) < most:
             expires, number = heapq.heappop(self._heap)
             if self._times.get(number) == expires:

@@ -22,6 +22,7 @@ from nearcast.matching.versions import Versions
 from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
 from nearcast.tables import (
     Dialect,
+    Names,
     OnBad,
     Subscriptions,
     idf_weights,
@@ -30,6 +31,8 @@ from nearcast.tables import (
     read_subscriptions,
     read_weights,
 )
+from nearcast.tables.ids.names import UNKNOWN
+from nearcast.tables.messages import Messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -41,6 +44,7 @@ class _Published(NamedTuple):
     """What readers of one version use."""
 
     vocabulary: Vocabulary
+    names: Names
     snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
     is_scored: bool
 
@@ -74,9 +78,12 @@ class Index:
         analyser: Analyser,
         weights: np.ndarray | None = None,
         others: Iterable[SubscriptionSet] = (),
+        names: Names | None = None,
     ) -> None:
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
+        self.names = Names() if names is None else names
+        """The ids of the subscriptions: outside as they were given, inside as numbers."""
         self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
         self.rejects: pa.Table | None = None
@@ -92,7 +99,7 @@ class Index:
     def _publish(self) -> None:
         live = self._live_sets
         is_scored = any(each.kind.is_scored for each in live)
-        self._published = _Published(self.vocabulary, tuple(each.snapshot for each in live), is_scored)
+        self._published = _Published(self.vocabulary, self.names, tuple(each.snapshot for each in live), is_scored)
 
     def __len__(self) -> int:
         return sum(len(each) for each in self._sets.values())
@@ -147,7 +154,9 @@ class Index:
     def match(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """All (message, subscription) pairs, sorted, as a matches table.
 
-        The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored kind (`rank`).
+        Ids are of the types that went in. Messages without a column `id` have their row numbers, with a warning
+        `MadeIds`. The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored
+        kind (`rank`).
         """
         return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad)
 
@@ -155,27 +164,31 @@ class Index:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
         with self.versions.read():
             published = self._published
-            batch, self.rejects = read_messages(messages, published.vocabulary, self._dialect(on_bad))
-            batch = batch._replace(times=np.maximum(batch.times, time))
-            found = published.match(batch, threads)
+            read = read_messages(messages, published.vocabulary, self._message_dialect(on_bad))
+            self.rejects = read.rejects
+            found = published.match(read.batch._replace(times=np.maximum(read.batch.times, time)), threads)
         self._keep_up()
-        return matches_table(batch.ids, found.ids, found.starts, found.scores)
+        return matches_table(read.ids, *found, published.names)
 
     def match_batch(self, batch: MessageBatch, threads: int = 1) -> Found:
-        """The matches of messages that `read_messages` has read."""
+        """The matches of messages that `read_messages` has read. Ids are numbers of `names`."""
         with self.versions.read():
             found = self._published.match(batch, threads)
         self._keep_up()
         return found
 
     def match_one(self, tokens: Iterable[str], x: float, y: float) -> np.ndarray:
-        """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text."""
+        """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text.
+
+        An array of int64, or of strings or UUIDs as objects.
+        """
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        return self.match_point(tokens, x, y)
+        names, found = self.match_point(tokens, x, y)
+        return found if names.is_plain else names.sorted_array(found)
 
-    def match_point(self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME) -> np.ndarray:
-        """`match_one` without validation, at a time in microseconds since 1970."""
+    def match_point(self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME) -> tuple[Names, np.ndarray]:
+        """(names, numbers of `match_one`) without validation, at a time in microseconds since 1970."""
         reader = self.versions.enter()
         try:
             published = self._published
@@ -186,17 +199,19 @@ class Index:
         finally:
             self.versions.leave(reader)
         self._keep_up()
-        return ids
+        return published.names, ids
 
     def match_message(
         self, tokens: Iterable[str], place: Sequence[float], time: int
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """(ids, scores) of one message at a valid point or box. Scores are None while no kind is scored."""
+    ) -> tuple[Names, np.ndarray, np.ndarray | None]:
+        """(names, numbers of ids, scores) of one message at a valid point or box. Scores are None while no kind is
+        scored.
+        """
         with self.versions.read():
             published = self._published
             found = published.match(published.message(tokens, self.analyser, box_of(place), time))
         self._keep_up()
-        return found.ids, found.scores
+        return published.names, found.ids, found.scores
 
     def message(self, tokens: Iterable[str], box: np.ndarray, time: int) -> MessageBatch:
         """One message, given by tokens or text, as the terms of this index."""
@@ -208,8 +223,13 @@ class Index:
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
         """A messages table as the terms and places of this index."""
-        batch, self.rejects = read_messages(messages, self.vocabulary, self._dialect(on_bad))
-        return batch
+        return self.read_message_table(messages, on_bad=on_bad).batch
+
+    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
+        """The same, with the ids and the rejects."""
+        read = read_messages(messages, self.vocabulary, self._message_dialect(on_bad))
+        self.rejects = read.rejects
+        return read
 
     def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> None:
         """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed."""
@@ -226,7 +246,7 @@ class Index:
         with self.versions.change():
             if self._weights is None and len(read.ids):
                 self._weights = idf_weights(read, len(self.vocabulary))
-            self.remove(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
+            self.remove_numbers(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
             for kind, batch in read.batches.items():
                 if batch.size:
                     self._set_of(KINDS[kind]).insert_new(batch, read.shapes)
@@ -241,12 +261,24 @@ class Index:
             self._sets = self._sets | {kind.name: made}  # a new dict: readers may be looking at the old one
         return self._sets[kind.name]
 
-    def remove(self, ids: Iterable[int] | np.ndarray) -> None:
-        """Forget subscriptions; an unknown id is no error."""
-        gone = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64)
+    def remove(self, ids: Any) -> None:
+        """Forget subscriptions by id, or by a list or an array of ids; an unknown id is no error."""
+        with self.versions.change():
+            numbers = self.names.find_all(ids)
+            self.remove_numbers(numbers if self.names.is_plain else numbers[numbers != UNKNOWN])
+            self.drop_unused_names()
+
+    def remove_numbers(self, numbers: np.ndarray) -> None:
+        """Forget subscriptions by the numbers of their ids."""
         with self.versions.change():
             for each in self._sets.values():
-                each.remove(gone)
+                each.remove(numbers)
+
+    def drop_unused_names(self) -> None:
+        """Give back the names of ids that are gone, once there are more of them than of others."""
+        if self.names.has_unused(len(self)):
+            with self.versions.change():
+                self.names = self.names.only(np.concatenate([each.live_ids() for each in self._sets.values()]))
 
     def drop_unused_tokens(self) -> None:
         """Give back the tokens that no subscription uses, once there are more of them than of others.
@@ -292,7 +324,9 @@ class Index:
     def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays, header): all that the index consists of. The arrays are not copied."""
         arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
+        arrays |= {f"names.{name}": array for name, array in self.names.arrays().items()}
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
+        parts["names"] = self.names.header()
         if self._weights is not None:
             arrays["weights"] = self._weights
         for each in self._sets.values():
@@ -302,7 +336,10 @@ class Index:
         return arrays, parts
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self.analyser, self.space, on_bad)
+        return Dialect(self.analyser, self.space, on_bad, ids=self.names)
+
+    def _message_dialect(self, on_bad: OnBad) -> Dialect:
+        return Dialect(self.analyser, self.space, on_bad, makes_ids=True)
 
 
 def box_of(place: Sequence[float]) -> np.ndarray:
@@ -371,4 +408,5 @@ def _restored(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Index:
     for kind in KINDS.values():
         if kind.name in header:
             sets.append(SubscriptionSet.restored(part_of(arrays, kind.name), header[kind.name], kind, versions))
-    return Index(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:])
+    names = Names.from_arrays(part_of(arrays, "names"), header.get("names"))
+    return Index(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:], names)

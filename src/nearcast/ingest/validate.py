@@ -15,8 +15,9 @@ from nearcast.ingest.records import Fault, printable, printable_record
 from nearcast.model import NEVER, NO_TIME
 from nearcast.sharding.normalise import TIMESTAMP
 from nearcast.tables import Dialect, read_subscriptions
-from nearcast.tables.columns import cast, ids_of, times_of, tokens_of
+from nearcast.tables.columns import cast, times_of, tokens_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import read_whole_ids
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.vocabulary import Vocabulary
 
@@ -67,7 +68,7 @@ def validate_records(table: pa.Table, rules: IngestRules) -> Validated:
 def _messages(table: pa.Table, rules: IngestRules) -> Validated:
     read = read_message_columns(table, rules.dialect, reads_expires=True)
     good, boxes = read.good_rows, read.boxes
-    numbers: dict[str, Any] = {"id": read.ids, "time": read.times, "expires": read.expires}
+    numbers: dict[str, Any] = {"id": read.ids.numbers, "time": read.times, "expires": read.expires}
     numbers |= dict(zip(("x", "y", *BOX_COLUMNS), (*boxes.T[:2], *boxes.T), strict=True))
     columns = []
     for field in table_schema(rules.columns):
@@ -77,12 +78,12 @@ def _messages(table: pa.Table, rules: IngestRules) -> Validated:
         else:
             columns.append(_numbers(numbers[field.name][good], field.type, NO_TIME))
     accepted = pa.table(columns, schema=table_schema(rules.columns))
-    return _validated(accepted, good, read.ids, read.rejects)
+    return _validated(accepted, good, read.ids.numbers, read.rejects)
 
 
 def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     faults = Faults(table.num_rows, "skip")
-    ids = ids_of(table, faults, "subscriptions")
+    ids = read_whole_ids(table, faults, "subscriptions")
     for row in read_subscriptions(table, Vocabulary(), rules.dialect).rejects.to_pylist():
         faults.add(row["row"], row["column"], row["reason"])
     columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]

@@ -90,6 +90,10 @@ class SubscriptionSet:
         """The work done so far."""
         return self._counter.total
 
+    def live_ids(self) -> np.ndarray:
+        """int64[...]: the ids of all subscriptions, some of them repeated."""
+        return np.asarray(self.store.owner_ids[self.store.live_rows()])
+
     # -- changes
 
     def expect(self, messages: MessageBatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,19 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import sorted_sets, starts_of
+from nearcast.arrays.ragged import distinct, sorted_sets, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
-from nearcast.model import NEVER, NO_TIME, MessageBatch
+from nearcast.model import NEVER, NO_TIME, Changes, MessageBatch
 from nearcast.moving.method import EVERYWHERE
 from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
 from nearcast.moving.safe_regions import SafeRegions, Where
 from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
 from nearcast.storage.bundles import read_bundle, write_bundle
-from nearcast.tables import Dialect, OnBad, as_arrow, read_subscriptions
+from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_subscriptions
 from nearcast.tables.changes import changes_table
+from nearcast.tables.ids import id_column, one_id
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -35,8 +36,6 @@ MOVING_FORMAT = ("nearcast-moving", 1)
 
 _SMALLEST_VOCABULARY = 4096
 """Words of messages that are gone are kept until so many have come."""
-
-RESULTS_SCHEMA = pa.schema([("message", pa.int64())])
 
 
 class Moving:
@@ -67,11 +66,12 @@ class Moving:
         reach = options.pop("reach", None)
         self.analyser = analyser or Analyser()
         self.vocabulary = Vocabulary()
+        self.names, self.message_names = Names("moving set"), Names("set of live messages")
         self._set = MovingSet(method, Space.of(space), options)
         self._next_check = _SMALLEST_VOCABULARY
         self._safe: SafeRegions | None = None
         if safe:
-            self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), where)
+            self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), self._where(where))
         elif reach is not None or where is not None:
             raise InvalidInput("reach and where belong to safe=True")
         self.rejects: pa.Table | None = None
@@ -79,11 +79,15 @@ class Moving:
         if subscriptions is not None:
             self.subscribe(subscriptions)
 
+    def _where(self, where: Where | None) -> Where | None:
+        """The caller's function, as one of the numbers of ids."""
+        return None if where is None else lambda numbers: where(self.names.array(numbers))
+
     def __len__(self) -> int:
         return len(self._set.subscribers)
 
-    def __contains__(self, subscription: int) -> bool:
-        return subscription in self._set.subscribers
+    def __contains__(self, subscription: Any) -> bool:
+        return bool(self._set.subscribers.are_known(self.names.find_any(subscription)).any())
 
     def __repr__(self) -> str:
         return f"<nearcast moving: {len(self):,} subscriptions, {self.n_messages:,} live messages, {self.method}>"
@@ -105,7 +109,7 @@ class Moving:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, vocabulary included."""
-        return self._set.nbytes + self.vocabulary.nbytes
+        return self._set.nbytes + self.vocabulary.nbytes + self.names.nbytes + self.message_names.nbytes
 
     @property
     def report(self) -> dict[str, int]:
@@ -125,7 +129,7 @@ class Moving:
         The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
         after the clock never lives.
         """
-        changes = changes_table(self._steps.step(self._moment(now), self._read_messages(messages, on_bad)))
+        changes = self._table(self._steps.step(self._moment(now), self._read_messages(messages, on_bad)))
         self._forget_words()
         return changes
 
@@ -135,42 +139,42 @@ class Moving:
         `places` is float64[n, 4] (xmin, ymin, xmax, ymax: the new region is this box), or float64[n, 2] (x, y: circles
         and points keep their size and follow).
         """
-        return changes_table(self._steps.step(self._moment(now), moved=(_ids(ids), _places(places))))
+        return self._table(self._steps.step(self._moment(now), moved=(self._known(ids), _places(places))))
 
     def advance(self, now: Time) -> pa.Table:
         """Set the clock; return the changes. What expires at `now` is gone."""
-        return changes_table(self._steps.step(_microseconds(now)))
+        return self._table(self._steps.step(_microseconds(now)))
 
     def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
         moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
-        moved = None if ids is None else (_ids(ids), _places(places))
-        changes = changes_table(self._steps.step(moment, arrivals, moved))
+        moved = None if ids is None else (self._known(ids), _places(places))
+        changes = self._table(self._steps.step(moment, arrivals, moved))
         self._forget_words()
         return changes
 
     def subscribe(self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
         """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
-        dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",))
+        dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names)
         read = read_subscriptions(subscriptions, self.vocabulary, dialect)
         self.rejects = read.rejects
-        return changes_table(
-            self._steps.subscribe(Subscribed(read.ids, moving_rows(read.rows()), read.shapes), self._moment(now))
-        )
+        new = Subscribed(read.ids, moving_rows(read.rows()), read.shapes)
+        return self._table(self._steps.subscribe(new, self._moment(now)))
 
     def unsubscribe(self, ids: Any, now: Time | None = None) -> pa.Table:
-        """Forget subscriptions; return the changes. An unknown id is an error."""
-        return changes_table(self._steps.unsubscribe(np.unique(_ids(ids)), self._moment(now)))
+        """Forget subscriptions, by an id or several; return the changes. An unknown id is an error."""
+        return self._table(self._steps.unsubscribe(distinct(self._known(ids)), self._moment(now)))
 
-    def results(self, subscription: int) -> pa.Table:
+    def results(self, subscription: Id) -> pa.Table:
         """The live messages that a subscription matches now: a table with a column `message`, in ascending order."""
-        return pa.table([pa.array(self._set.results(int(subscription)))], schema=RESULTS_SCHEMA)
+        found = self._set.results(int(self._known(one_id(subscription))[0]))
+        return pa.table({"message": self.message_names.arrow(found[self.message_names.order(found)])})
 
     def must_report(self, ids: Any, boxes: Any) -> np.ndarray:
         """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
         if self._safe is None:
             raise InvalidInput("without safe=True every client reports every move")
-        return self._safe.must_report(_ids(ids), _places(boxes))
+        return self._safe.must_report(self._known(ids), _places(boxes))
 
     @property
     def traffic(self) -> dict[str, int]:
@@ -181,6 +185,30 @@ class Moving:
     def _steps(self) -> MovingSet | SafeRegions:
         return self._set if self._safe is None else self._safe
 
+    def _known(self, ids: Any) -> np.ndarray:
+        """int64[n]: the numbers of ids, all of which are subscribed."""
+        given = ids if isinstance(ids, IdColumn) else id_column(ids)
+        numbers = self.names.find(given)
+        known = self._set.subscribers.are_known(numbers)
+        if not known.all():
+            row = int((~known).argmax())
+            reason = f"no subscription {given.python([row])[0]!r}; subscribe it first"
+            raise InvalidInput(reason, row=row, column="id")
+        return numbers
+
+    def _table(self, changes: Changes) -> pa.Table:
+        """The changes table of a step, sorted by (message, subscription). Ids that are gone may be forgotten then."""
+        names, messages = self.names, self.message_names
+        if not (names.is_ordered and messages.is_ordered):
+            order = np.lexsort((names.ranks(changes.subscription_ids), messages.ranks(changes.message_ids)))
+            changes = Changes(*(column[order] for column in changes))
+        table = changes_table(changes, messages, names)
+        if names.has_unused(len(self)):
+            self.names = names.only(self._set.subscribers.known_ids())
+        if messages.has_unused(self.n_messages):
+            self.message_names = messages.only(self._set.messages.ids[self._set.messages.slots()])
+        return table
+
     def _moment(self, now: Time | None) -> int | None:
         return None if now is None else _microseconds(now)
 
@@ -189,11 +217,12 @@ class Moving:
         read = read_message_columns(as_arrow(source), dialect, reads_expires=True)
         self.rejects = read.rejects
         good = read.good_rows
+        ids = self.message_names.add(read.ids.take(good))
         tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
         flat, starts = list_parts(tokens)
         terms, starts = sorted_sets(self.vocabulary.add(flat), starts)  # a later subscription may name any of them
         expires = np.asarray(read.expires)[good]
-        batch = MessageBatch(read.ids[good], *_with_everywhere(terms, starts), read.boxes[good], read.times[good])
+        batch = MessageBatch(ids, *_with_everywhere(terms, starts), read.boxes[good], read.times[good])
         return Arrivals(batch, np.where(expires == NO_TIME, NEVER, expires))
 
     def _forget_words(self) -> None:
@@ -219,6 +248,9 @@ class Moving:
             arrays |= {f"safe.{name}": array for name, array in own.items()}
         arrays |= {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         header |= {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
+        for part, names in (("names", self.names), ("message_names", self.message_names)):
+            arrays |= {f"{part}.{name}": array for name, array in names.arrays().items()}
+            header[part] = names.header()
         write_bundle(path, MOVING_FORMAT, arrays, header)
 
     @classmethod
@@ -231,8 +263,11 @@ class Moving:
         made = cls(analyser=Analyser.from_header(header["analyser"]))
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
         made._set = restored_set(arrays, header)
+        made.names = Names.from_arrays(part_of(arrays, "names"), header.get("names"), made.names.what)
+        own = part_of(arrays, "message_names")
+        made.message_names = Names.from_arrays(own, header.get("message_names"), made.message_names.what)
         if header.get("safe") is not None:
-            made._safe = SafeRegions.restored(made._set, where, part_of(arrays, "safe"), header["safe"])
+            made._safe = SafeRegions.restored(made._set, made._where(where), part_of(arrays, "safe"), header["safe"])
         elif where is not None:
             raise InvalidInput("reach and where belong to safe=True")
         return made
@@ -252,14 +287,6 @@ def _width(space: Space) -> float:
     """The larger side of a space."""
     xmin, ymin, xmax, ymax = space.bounds
     return max(xmax - xmin, ymax - ymin)
-
-
-def _ids(ids: Any) -> np.ndarray:
-    """int64[n], of one id or several."""
-    values = np.atleast_1d(np.asarray(list(ids) if isinstance(ids, Iterable) else ids))
-    if values.ndim != 1 or (len(values) and values.dtype.kind not in "iu"):
-        raise InvalidInput(f"ids are whole numbers, not {values.dtype}", column="id")
-    return values.astype(np.int64)
 
 
 def _places(places: Any) -> np.ndarray:

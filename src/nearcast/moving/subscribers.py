@@ -68,6 +68,11 @@ class Subscribers:
             known |= np.isin(ids, np.fromiter(self.without_rows, np.int64))
         return known
 
+    def known_ids(self) -> np.ndarray:
+        """int64[...]: all ids that are subscribed, some of them repeated."""
+        without = np.fromiter(self.without_rows, np.int64, len(self.without_rows))
+        return np.concatenate([self.store.owner_ids[self.store.live_rows()], without])
+
     def rows_of(self, ids: np.ndarray) -> np.ndarray:
         """int32[...]: all rows of these ids, which do not repeat, in their order."""
         return self.owners.rows(ids)

@@ -13,15 +13,16 @@ from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.model import NO_TIME
 from nearcast.moving.moving import Moving
 from nearcast.tables import as_arrow
-from nearcast.tables.columns import column, require_one, times_of, whole_numbers
+from nearcast.tables.columns import require_one, times_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import IdColumn, read_ids
 from nearcast.tables.places import boxes_of
 
 
 class Tracks(NamedTuple):
     """Places of subscriptions, in order of time."""
 
-    ids: np.ndarray  # int64[n]
+    ids: IdColumn
     times: np.ndarray  # int64[n]  microseconds
     places: np.ndarray  # float64[n,4] boxes, or float64[n,2] points
 
@@ -41,14 +42,13 @@ def read_tracks(source: Any, space: Space) -> Tracks:
     faults = Faults(table.num_rows, "raise")
     for name in ("id", "time"):
         require_one(table, (name,), "tracks")
-    ids, times = column(table, "id"), times_of(table, "time", faults)
-    numbers = whole_numbers(pa.nulls(table.num_rows, pa.int64()) if ids is None else ids, "id", faults)
+    ids, times = read_ids(table, faults, "tracks", may_repeat=True), times_of(table, "time", faults)
     faults.add_where(times == NO_TIME, "time", "no time; a track says when a subscription was where")
     boxes = boxes_of(table, space, faults)
     faults.raise_or_reject(table)
     order = np.argsort(times, kind="stable")
     places = boxes if set(BOX_COLUMNS) <= set(table.column_names) else boxes[:, :2]
-    return Tracks(numbers[order], times[order], np.ascontiguousarray(places[order]))
+    return Tracks(ids.take(order), times[order], np.ascontiguousarray(places[order]))
 
 
 def replay(moving: Moving, messages: pa.Table, tracks: Tracks, period: int) -> Iterator[ReplayStep]:
@@ -66,7 +66,7 @@ def replay(moving: Moving, messages: pa.Table, tracks: Tracks, period: int) -> I
         arriving = messages.take(pa.array(order[slice(*np.searchsorted(of_messages, [step, step + 1]))]))
         first, stop = np.searchsorted(plan.of_tracks, [step, step + 1])
         now = plan.start + (step + 1) * period
-        ids, places = tracks.ids[first:stop], tracks.places[first:stop]
+        ids, places = tracks.ids.take(np.arange(first, stop)), tracks.places[first:stop]
         changes = moving.step(now, arriving if arriving.num_rows else None, ids if stop > first else None, places)
         yield ReplayStep(now, changes, arriving.num_rows, int(stop - first))
 

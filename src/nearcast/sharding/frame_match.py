@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.arrow import is_null_mask
+from nearcast.arrays.arrow import is_null_mask, one_array
 from nearcast.engine.index import Index
 from nearcast.errors import InvalidInput
 from nearcast.model import MessageBatch
 from nearcast.sharding.index_handle import IndexHandle
 from nearcast.sharding.match_shards import CHUNK, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.tables import Dialect, OnBad
+from nearcast.tables.matches import sorted_pairs
 from nearcast.tables.messages import read_message_columns
 
 FRAME_REJECTS = pa.schema([(name, pa.string()) for name in ("row", "column", "value", "reason")])
@@ -87,7 +88,7 @@ class _Pairs(NamedTuple):
     """Pairs of messages, by row number, and subscriptions."""
 
     rows: np.ndarray
-    subscriptions: np.ndarray
+    subscriptions: pa.Array
     scores: np.ndarray | None
 
 
@@ -107,13 +108,14 @@ def _find_in_one(index: Index, read: MessageBatch) -> Iterator[_Pairs]:
     for first in range(0, read.size, CHUNK):
         part = read.part(first, min(first + CHUNK, read.size))
         found = index.match_batch(part)
-        yield _Pairs(np.repeat(part.ids, np.diff(found.starts)), found.ids, found.scores)
+        pairs = sorted_pairs(part.ids, found, index.names)
+        yield _Pairs(part.ids[pairs.messages()], index.names.arrow(pairs.subscriptions), pairs.scores)
 
 
 def _pairs(part: pa.Table) -> _Pairs:
     """The pairs of a matches table whose messages are row numbers."""
     scores = part["score"].to_numpy(zero_copy_only=False) if "score" in part.column_names else None
-    return _Pairs(part["message"].to_numpy(), part["subscription"].to_numpy(), scores)
+    return _Pairs(part["message"].to_numpy(), part["subscription"], scores)
 
 
 def _matches(
@@ -121,11 +123,11 @@ def _matches(
     ids: pa.Array,
     kept: Mapping[str, pa.Array],
     rows: np.ndarray,
-    subscriptions: np.ndarray,
+    subscriptions: pa.Array,
     scores: np.ndarray | None,
 ) -> pa.RecordBatch:
     at = pa.array(rows)
-    columns = {"message": ids.take(at), "subscription": pa.array(subscriptions)}
+    columns = {"message": ids.take(at), "subscription": one_array(subscriptions)}
     if job.handle.is_scored:
         columns["score"] = (
             pa.nulls(len(rows), pa.float64()) if scores is None else pa.array(scores, mask=np.isnan(scores))

@@ -54,7 +54,10 @@ def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.
     """(good messages in MESSAGES_SCHEMA with the tokens of their text, rejects)."""
     read = read_message_columns(table, dialect._replace(on_bad="skip"))
     good, times = read.good_rows, read.times[read.good_rows]
-    columns = [pa.array(read.ids[good]), read.tokens.cast(MESSAGES_SCHEMA.field("tokens").type).take(pa.array(good))]
+    columns = [
+        pa.array(read.ids.numbers[good]),
+        read.tokens.cast(MESSAGES_SCHEMA.field("tokens").type).take(pa.array(good)),
+    ]
     columns += [pa.array(np.ascontiguousarray(read.boxes[good, k])) for k in range(4)]
     columns.append(pa.array(times, mask=times == NO_TIME).cast(TIMESTAMP))
     return pa.table(columns, schema=MESSAGES_SCHEMA), read.rejects
@@ -82,7 +85,7 @@ def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) 
 
 
 def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
-    """int64[n]: the ids of a table. Unlike `ids_of`, a repeated id is no fault; a missing id is."""
+    """int64[n]: the ids of a table. Unlike `read_ids`, a repeated id is no fault; a missing id is."""
     values = column(table, "id")
     if values is None:
         raise InvalidInput("no column 'id'; give each row a whole number", column="id")

@@ -4,6 +4,7 @@ A bad row raises an error or goes to a table of rejects.
 """
 
 from nearcast.tables.faults import REJECTS_SCHEMA, OnBad
+from nearcast.tables.ids import Id, IdColumn, Names
 from nearcast.tables.matches import MATCHES_SCHEMA, RANKED_SCHEMA, matches_table
 from nearcast.tables.messages import Dialect, read_messages
 from nearcast.tables.read import as_arrow, write_table
@@ -15,6 +16,9 @@ __all__ = [
     "RANKED_SCHEMA",
     "REJECTS_SCHEMA",
     "Dialect",
+    "Id",
+    "IdColumn",
+    "Names",
     "OnBad",
     "Subscriptions",
     "as_arrow",

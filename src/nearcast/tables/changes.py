@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.model import NO_TIME, Changes
+from nearcast.tables.ids import Names
 
 CHANGES_SCHEMA = pa.schema(
     [
@@ -21,16 +22,24 @@ CHANGES_SCHEMA = pa.schema(
 NO_CHANGES = Changes(*(np.empty(0, dtype) for dtype in (np.int64, np.int64, np.int8, np.float64, np.int64)))
 
 
-def changes_table(changes: Changes) -> pa.Table:
-    """The changes table, in the order of the changes."""
+def changes_table(changes: Changes, messages: Names | None = None, subscriptions: Names | None = None) -> pa.Table:
+    """The changes table, in the order of the changes. Ids are numbers of these names; without names, the ids."""
+    messages = Names() if messages is None else messages
+    subscriptions = Names() if subscriptions is None else subscriptions
     columns = [
-        pa.array(changes.message_ids),
-        pa.array(changes.subscription_ids),
+        messages.arrow(changes.message_ids),
+        subscriptions.arrow(changes.subscription_ids),
         pa.array(changes.signs),
         pa.array(changes.scores, mask=np.isnan(changes.scores)),
         pa.array(changes.times, pa.timestamp("us", "UTC"), mask=changes.times == NO_TIME),
     ]
-    return pa.table(columns, schema=CHANGES_SCHEMA)
+    return pa.table(columns, schema=changes_schema(messages, subscriptions))
+
+
+def changes_schema(messages: Names, subscriptions: Names) -> pa.Schema:
+    """The schema of a changes table with ids of these names."""
+    schema = CHANGES_SCHEMA.set(0, pa.field("message", messages.arrow_type))
+    return schema.set(1, pa.field("subscription", subscriptions.arrow_type))
 
 
 def joined_changes(parts: list[Changes]) -> Changes:

@@ -65,19 +65,6 @@ def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
         return None
 
 
-def ids_of(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
-    """int64[n]: the id column. Missing, fractional, too large and repeated ids are faults."""
-    require_one(table, ("id",), what)
-    values = column(table, "id")
-    if values is None:
-        faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number")
-        return np.zeros(table.num_rows, np.int64)
-    ids = whole_numbers(values, "id", faults)
-    for row in repeated_rows(ids[faults.good_rows], faults):
-        faults.add(int(row), "id", f"id {ids[row]} is already in this table; ids must differ")
-    return ids
-
-
 def whole_numbers(values: pa.Array, name: str, faults: Faults) -> np.ndarray:
     """int64[n]: the values of column `name`; each null, NaN or unreadable value is a fault."""
     if pa.types.is_floating(values.type):

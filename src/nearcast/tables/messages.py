@@ -13,8 +13,9 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.model import MATCH, MessageBatch
-from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
+from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
+from nearcast.tables.ids import IdColumn, Names, made_ids, read_ids
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -31,6 +32,10 @@ class Dialect(NamedTuple):
     """The accepted kinds of subscriptions; rows of other kinds are bad. None accepts every kind."""
     default_kind: str = MATCH.name
     """The kind of subscriptions that name none."""
+    ids: Names | None = None
+    """Where the ids of subscriptions are known, and new ones entered. None enters them nowhere."""
+    makes_ids: bool = False
+    """Whether the row numbers of messages without a column `id` are their ids."""
 
 
 MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
@@ -39,7 +44,7 @@ MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
 class MessageColumns(NamedTuple):
     """The columns of all rows of a messages table, good and bad, and which rows are good."""
 
-    ids: np.ndarray  # int64[n]
+    ids: IdColumn
     boxes: np.ndarray  # float64[n,4]
     times: np.ndarray  # int64[n]  microseconds, or NO_TIME
     tokens: pa.Array
@@ -52,16 +57,25 @@ class MessageColumns(NamedTuple):
         return self.faults.good_rows
 
 
-def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> tuple[MessageBatch, pa.Table]:
-    """(good messages, rejects). Tokens that are not in the vocabulary are ignored."""
+class Messages(NamedTuple):
+    """The good messages of a table. The ids of the batch are the numbers of `ids`."""
+
+    batch: MessageBatch
+    ids: IdColumn
+    rejects: pa.Table
+    rows: np.ndarray | None  # int64[n]  where they are in the table; None where all rows are good
+
+
+def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Messages:
+    """The good messages, and the rejects. Tokens that are not in the vocabulary are ignored."""
     read = read_message_columns(as_arrow(source), dialect)
-    ids, boxes, times, tokens = read[:4]
+    (ids, boxes, times, tokens), good = read[:4], None
     if len(read.rejects):
         good = read.good_rows
-        ids, boxes, times, tokens = ids[good], boxes[good], times[good], tokens.take(pa.array(good))
+        ids, boxes, times, tokens = ids.take(good), boxes[good], times[good], tokens.take(pa.array(good))
     flat, starts = list_parts(tokens)
     terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
-    return MessageBatch(ids, terms, starts, boxes, times), read.rejects
+    return Messages(MessageBatch(ids.numbers, terms, starts, boxes, times), ids, read.rejects, good)
 
 
 def read_message_columns(
@@ -69,7 +83,8 @@ def read_message_columns(
 ) -> MessageColumns:
     """Read a messages table without a vocabulary. `check` may add faults, from the boxes and the times of all rows."""
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = ids_of(table, faults, "messages")
+    ids = made_ids(table, "messages") if dialect.makes_ids else None
+    ids = read_ids(table, faults, "messages") if ids is None else ids
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)

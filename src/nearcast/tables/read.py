@@ -16,6 +16,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput, StorageError
+from nearcast.tables.ids.from_python import id_values, with_uuid_texts
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location
@@ -50,7 +51,9 @@ def _as_arrow(source: Any) -> pa.Table:
     try:
         if isinstance(source, list):
             return _table_of_records(source)
-        if isinstance(source, dict) or hasattr(source, "__arrow_c_stream__"):
+        if isinstance(source, dict):
+            return pa.table({name: id_values(own) if name == "id" else own for name, own in source.items()})
+        if hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
@@ -63,7 +66,8 @@ def _table_of_records(records: list[Any]) -> pa.Table:
         if not isinstance(record, Mapping):
             raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
     names = dict.fromkeys(name for record in records for name in record)
-    return pa.table({name: [record.get(name) for record in records] for name in names})
+    columns = {name: [record.get(name) for record in records] for name in names}
+    return pa.table({name: id_values(own) if name == "id" else own for name, own in columns.items()})
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -181,7 +185,7 @@ def _write(table: pa.Table, path: Path, name: str) -> None:
     if name.endswith(_PARQUET):
         pq.write_table(table, path, compression="zstd")
     elif name.endswith(".csv"):
-        pyarrow.csv.write_csv(table, path)
+        pyarrow.csv.write_csv(with_uuid_texts(table), path)
     else:
         with open(path, "w", encoding="utf-8") as out:
             for batch in table.to_batches(max_chunksize=65_536):

@@ -15,8 +15,9 @@ from nearcast.geo.region import NO_REGIONS, RegionColumns
 from nearcast.geo.shapes.columns import ShapeColumns
 from nearcast.geo.space import Space
 from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS, Kind, RowBatch
-from nearcast.tables.columns import ids_of, require_one, strings_of, times_of, tokens_of
+from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import IdColumn, Names, read_ids
 from nearcast.tables.messages import Dialect
 from nearcast.tables.parameters import (
     read_parameters,
@@ -35,10 +36,11 @@ from nearcast.text.vocabulary import Vocabulary
 class Subscriptions(NamedTuple):
     """The content of a subscriptions table, as rows by kind."""
 
-    ids: np.ndarray  # int64[n]  the good subscriptions, in the table's order
+    ids: np.ndarray  # int64[n]  numbers of the good subscriptions, in the table's order
     batches: dict[str, RowBatch]  # by kind, for every kind in the table
     shapes: ShapeColumns  # the shapes that rows refer to by number
     rejects: pa.Table
+    table: pa.Table | None = None  # the good rows as they were given, in the same order
 
     def rows(self, kind: Kind = MATCH) -> RowBatch:
         """The rows of a kind; an empty batch if there are none."""
@@ -50,7 +52,9 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = ids_of(table, faults, "subscriptions")
+    ids, names = read_ids(table, faults, "subscriptions"), Names() if dialect.ids is None else dialect.ids
+    if table.num_rows:
+        names.require(ids.type)
     require_one(table, ("tokens", "expression"), "subscriptions")
     kinds = _kinds(table, dialect, faults)
     known = KINDS | WINDOW_KINDS
@@ -71,7 +75,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         tokens = pa.nulls(table.num_rows, pa.list_(pa.string()))
     expires = times_of(table, "expires", faults, NEVER)
     read = Columns(
-        ids, boxes, expires, tokens, *_read_expressions(table, tokens, dialect, faults), regions, region_of_row
+        ids.numbers, boxes, expires, tokens, *_read_expressions(table, tokens, dialect, faults), regions, region_of_row
     )
     for name, is_own in plain.items():
         if known[name].is_point:
@@ -79,11 +83,24 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     _find_too_many_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
+    numbers = _numbered(ids, good, names)
+    read = read._replace(ids=numbers)
     for name in sorted(set(kinds[good].tolist())):
         own = good[kinds[good] == name]
         batches[name], more = _rows(read, own, params.get(name, {}), vocabulary, len(shapes))
         shapes = np.concatenate([shapes, more])
-    return Subscriptions(ids[good], batches, ShapeColumns(regions.circles[shapes], regions.geometries[shapes]), rejects)
+    kept = table if len(good) == table.num_rows else table.take(pa.array(good))
+    shape_columns = ShapeColumns(regions.circles[shapes], regions.geometries[shapes])
+    return Subscriptions(numbers[good], batches, shape_columns, rejects, kept)
+
+
+def _numbered(ids: IdColumn, good: np.ndarray, names: Names) -> np.ndarray:
+    """int64[n]: the number of each good row's id, which is entered among the names. Others have any number."""
+    if len(good) == len(ids.numbers):
+        return names.add(ids)
+    numbers = np.zeros(len(ids.numbers), np.int64)
+    numbers[good] = names.add(ids.take(good))
+    return numbers
 
 
 def _kinds(table: pa.Table, dialect: Dialect, faults: Faults) -> np.ndarray:

@@ -89,10 +89,15 @@ def formatted_time(time: int) -> str:
 
 
 def incoming_messages(
-    read: MessageColumns, good: np.ndarray, tokens: pa.Array, vocabulary: Vocabulary, weights: np.ndarray
+    read: MessageColumns,
+    ids: np.ndarray,
+    good: np.ndarray,
+    tokens: pa.Array,
+    vocabulary: Vocabulary,
+    weights: np.ndarray,
 ) -> IncomingMessages:
-    """Good rows as terms with values. All their tokens are in the vocabulary and have weights."""
+    """Good rows, with these ids, as terms with values. All their tokens are in the vocabulary and have weights."""
     flat, starts = list_parts(tokens)
     terms, values, starts = weighed(vocabulary.lookup(flat), starts, weights)
     places = np.ascontiguousarray(read.boxes[good, :2])
-    return IncomingMessages(read.ids[good], places, read.times[good], terms, values, starts)
+    return IncomingMessages(ids, places, read.times[good], terms, values, starts)

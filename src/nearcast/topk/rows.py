@@ -15,6 +15,7 @@ from nearcast.arrays.intmap import ABSENT as UNKNOWN
 from nearcast.arrays.intmap import IntMap
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
+from nearcast.tables import Names
 from nearcast.topk.score import ALPHA, NORM, THETA, X, Y
 
 N_NUMBERS = 5
@@ -50,7 +51,9 @@ class RowArrays(NamedTuple):
 class TopRows:
     """Rows by number, and numbers by subscription id."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names | None = None) -> None:
+        self.names = Names("top-k") if names is None else names
+        """The ids of the subscriptions: outside as they were given, inside as numbers."""
         columns = (np.int64, np.int32, np.int32, np.int64, np.int32)
         self.arrays = RowArrays(np.empty((0, N_NUMBERS)), *(np.empty(0, dtype) for dtype in columns))
         self.high = 0  # numbers given so far
@@ -139,8 +142,8 @@ class TopRows:
         return saved | {"terms": arrays.terms[: self._end], "free": free}, {"high": self.high, "holes": self._holes}
 
     @classmethod
-    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopRows:
-        made = cls()
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any], names: Names | None = None) -> TopRows:
+        made = cls(names)
         made.arrays = RowArrays(*(arrays[name] for name in RowArrays._fields))
         made.high, made._holes, made._end = header["high"], header["holes"], len(arrays["terms"])
         made._free = arrays["free"].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -19,8 +19,9 @@ from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
 from nearcast.model import Changes
 from nearcast.storage.bundles import read_bundle, write_bundle
-from nearcast.tables import Dialect, OnBad, idf_weights, read_weights
+from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
+from nearcast.tables.ids import one_id
 from nearcast.tables.messages import MessageColumns
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -49,8 +50,6 @@ CONSTANTS = ("cells_per_row",)
 """Figures in `stats` that are no counts."""
 
 TOPK_FORMAT = ("nearcast-topk", 3)
-
-RESULTS_SCHEMA = pa.schema([("message", pa.int64()), ("score", pa.float64())])
 
 _NO_SUBSCRIPTIONS = pa.table(
     {"id": pa.array([], pa.int64()), "tokens": pa.array([], pa.list_(pa.string()))}
@@ -81,7 +80,8 @@ class TopK:
         table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
         self.space = Space.of(space)
         self.metric = metric_of(self.space, _checked_distance(options.pop("max_dist", None)))
-        self._start(method, TopRows(), Window(window_size_of(table, window)), options)
+        self.names, self.message_names = Names("top-k"), Names("window")
+        self._start(method, TopRows(self.names), Window(window_size_of(table, window)), options)
         self.vocabulary = Vocabulary()
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
@@ -101,13 +101,17 @@ class TopK:
         self.method: TopMethod = method(rows, window, self.metric, self.space, **options)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self.analyser, self.space, on_bad)
+        return Dialect(self.analyser, self.space, on_bad, ids=self.names)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __contains__(self, subscription: int) -> bool:
-        return int(self.rows.rows_of(np.array([subscription]))[0]) >= 0
+    def __contains__(self, subscription: Any) -> bool:
+        return bool((self.rows.rows_of(self.names.find_any(subscription)) >= 0).any())
+
+    def row_of(self, subscription: Id) -> int:
+        """The row of a subscription, or -1."""
+        return int(self.rows.rows_of(self.names.find(one_id(subscription)))[0])
 
     def __repr__(self) -> str:
         contents = f"{len(self):,} subscriptions, {len(self.window):,} messages in a window of {self.window.size}"
@@ -129,7 +133,11 @@ class TopK:
             incoming = self._weighed(read, good[start:stop], tokens.slice(start, stop - start))
             parts.append(self.publish_read(incoming))
             start = stop
-        return changes_table(joined_changes(parts))
+        return self.changes_table(joined_changes(parts))
+
+    def changes_table(self, changes: Changes) -> pa.Table:
+        """Changes with the ids that were given."""
+        return changes_table(changes, self.message_names, self.names)
 
     def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> IncomingMessages:
         """A messages table as terms with values, for `publish_read`."""
@@ -140,6 +148,8 @@ class TopK:
     def _read(self, messages: Any, on_bad: OnBad) -> tuple[MessageColumns, pa.Array]:
         """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
         read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
+        if len(read.good_rows):
+            self.message_names.require(read.ids.type)
         self.rejects = read.rejects
         return read, tokens
 
@@ -147,7 +157,8 @@ class TopK:
         """Some rows of a table as terms with values; `tokens` are those of these rows."""
         self.vocabulary.add(list_parts(tokens)[0])
         self._fit_weights()
-        return incoming_messages(read, rows, tokens, self.vocabulary, self._weights)
+        ids = self.message_names.add(read.ids.take(rows))
+        return incoming_messages(read, ids, rows, tokens, self.vocabulary, self._weights)
 
     def publish_read(self, incoming: IncomingMessages) -> Changes:
         """The changes of messages that `read_messages` has read. Nothing may be published in between."""
@@ -173,7 +184,7 @@ class TopK:
             raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="time")
         changes = self.method.expire_until(self.window.first_after(time), time)
         self.window.now = time
-        return changes_table(changes)
+        return self.changes_table(changes)
 
     # -- subscriptions
 
@@ -186,27 +197,34 @@ class TopK:
         window_size_of(table, self.window.size)
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
         self.rejects = read.rejects
-        return changes_table(self._replace(batch))
+        changes = self.changes_table(self._replace(batch))
+        self._forget_names()
+        return changes
 
-    def unsubscribe(self, ids: Iterable[int] | np.ndarray) -> pa.Table:
-        """Forget subscriptions; an unknown id is no error. Returns a change -1 for each message of their lists."""
-        gone = distinct(np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), np.int64))
+    def unsubscribe(self, ids: Any) -> pa.Table:
+        """Forget subscriptions, by an id or several; an unknown id is no error. Returns a change -1 for each message of
+        their lists.
+        """
+        gone = distinct(self.names.find_all(ids))
         before = self._lists(gone)
         self._remove(gone)
-        return changes_table(self._differences(gone, before))
+        changes = self.changes_table(self._differences(gone, before))
+        self._forget_names()
+        return changes
 
-    def results(self, subscription: int) -> pa.Table:
+    def results(self, subscription: Id) -> pa.Table:
         """The best messages of a subscription, best first: a table (message, score)."""
-        row = int(self.rows.rows_of(np.array([subscription]))[0])
+        row = self.row_of(subscription)
         if row < 0:
-            raise InvalidInput(f"no subscription {subscription}", column="id")
+            raise InvalidInput(f"no subscription {subscription!r}", column="id")
         best = self.method.results(row)
-        return pa.table([pa.array(self.window.ids_of(best.arrivals)), pa.array(best.scores)], schema=RESULTS_SCHEMA)
+        ids = self.message_names.arrow(self.window.ids_of(best.arrivals))
+        return pa.table({"message": ids, "score": pa.array(best.scores)})
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays: subscriptions, window, method, vocabulary and weights."""
-        parts = (self.rows, self.window, self.method, self.vocabulary, self._weights)
+        parts = (self.rows, self.window, self.method, self.vocabulary, self._weights, self.names, self.message_names)
         return int(sum(part.nbytes for part in parts))
 
     @property
@@ -223,6 +241,7 @@ class TopK:
         """Write everything to a folder, whole or not at all. `open_topk` continues from there."""
         parts = {"rows": self.rows.state(), "window": self.window.state(), "method": self.method.state()}
         parts["vocabulary"] = (self.vocabulary.arrays(), self.vocabulary.header())
+        parts |= {"names": _state_of(self.names), "message_names": _state_of(self.message_names)}
         arrays = {f"{part}.{name}": array for part, (own, _) in parts.items() for name, array in own.items()}
         header = {
             "method": self.method.name,
@@ -246,7 +265,9 @@ class TopK:
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
         made.rejects, made._n_fixed = None, header["fixed_terms"]
         made._n_published, made._n_checked = header["published"], header["checked"]
-        rows = TopRows.restored(part_of(arrays, "rows"), parts["rows"])
+        made.names = Names.from_arrays(part_of(arrays, "names"), parts.get("names"), "top-k")
+        made.message_names = Names.from_arrays(part_of(arrays, "message_names"), parts.get("message_names"), "window")
+        rows = TopRows.restored(part_of(arrays, "rows"), parts["rows"], made.names)
         window = Window.restored(part_of(arrays, "window"), parts["window"])
         made._start(header["method"], rows, window, header["options"])
         made._weights = arrays["weights"]
@@ -288,8 +309,16 @@ class TopK:
         if not before and not after:
             return NO_CHANGES
         none = Results(np.empty(0, np.int64), np.empty(0))
+        ids = ids[self.names.order(ids)]
         lists = [(number, before.get(number, none), after.get(number, none)) for number in ids.tolist()]
         return joined_changes([difference(*each, self.window, self.window.now) for each in lists])
+
+    def _forget_names(self) -> None:
+        """Forget the ids that neither a subscription nor the window has, if they are many."""
+        if self.names.has_unused(len(self)):
+            self.names = self.rows.names = self.names.only(self.rows.arrays.ids[self.rows.live_rows()])
+        if self.message_names.has_unused(len(self.window)):
+            self.message_names = self.message_names.only(self.window.live_ids())
 
     def _forget_tokens(self) -> None:
         """Forget tokens that neither a subscription nor the window uses, if they are many.
@@ -297,6 +326,7 @@ class TopK:
         Tokens with a weight of their own stay: those of `weights=`, or of the first subscriptions. The check comes
         after every FORGET_EVERY messages, whatever the batches are, and the method starts again from its state.
         """
+        self._forget_names()
         if self._n_published // FORGET_EVERY == self._n_checked // FORGET_EVERY:
             return
         self._n_checked, n_terms = self._n_published, len(self.vocabulary)
@@ -325,6 +355,10 @@ class TopK:
 def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
     """A saved TopK. It continues with exactly the changes that the saved one would give; the files do not change."""
     return TopK._opened(*read_bundle(path, TOPK_FORMAT, verify))
+
+
+def _state_of(names: Names) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    return names.arrays(), names.header()
 
 
 def _checked_analyser(analyser: Any) -> Analyser:

@@ -95,6 +95,10 @@ class Window:
     def ids_of(self, arrivals: np.ndarray) -> np.ndarray:
         return np.asarray(self.ring.ids[arrivals & (len(self.ring.ids) - 1)])
 
+    def live_ids(self) -> np.ndarray:
+        """int64[n]: the ids of the live messages, and of those that are about to arrive."""
+        return self.ids_of(np.arange(self.first, self.loaded))
+
     def renumber(self) -> None:
         """Subtract RENUMBERING from all numbers. The window has fewer messages than that."""
         self.first -= RENUMBERING

@@ -91,7 +91,7 @@ def _in_parts(index: Index, messages: pa.Table) -> tuple[pa.Table, dict[str, flo
     checked = checked_messages(batch, store.n_terms)
     _, kernel = timed(method.match, checked)
     found, matched = timed(index.matcher.match, checked)
-    table, write = timed(matches_table, checked.ids, found.ids, found.starts)
+    table, write = timed(matches_table, checked.ids, *found)
     taken_s = [took.all_threads_s for took in (read, lookup, kernel, matched, write)]
     taken_s[3] -= kernel.all_threads_s  # the matcher calls the method
     return table, dict(zip(PARTS, taken_s, strict=True))

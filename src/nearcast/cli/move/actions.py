@@ -37,7 +37,7 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
     if out is not None and not out.name.lower().endswith((".parquet", ".pq", ".csv", ".jsonl")):
         raise InvalidInput(f"{out} has no known ending; results go to .parquet, .csv or .jsonl")
     counts = {"steps": 0, "messages": 0, "moves": 0}
-    parts = [CHANGES_SCHEMA.empty_table()]
+    parts = list[pa.Table]()
     with progress(quiet=as_json) as shown:
         with working(shown, "reading tables"):
             moving = Moving(request.subscriptions, request.method, request.space)
@@ -53,7 +53,7 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
             counts["moves"] += step.moves
             shown.advance(task)
         seconds = time.perf_counter() - start
-    changes = pa.concat_tables(parts)
+    changes = pa.concat_tables(parts) if parts else CHANGES_SCHEMA.empty_table()
     if out is not None:
         write_table(changes, out)
     summary = _summary(moving, changes, counts, seconds) | ({} if out is None else {"out": str(out)})

@@ -6,15 +6,14 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from rich.console import Group
 from rich.progress import Progress
 
 from nearcast.cli.console import name_value_grid, progress, show, text_table, working
 from nearcast.errors import InvalidInput
-from nearcast.tables import as_arrow, write_table
-from nearcast.tables.changes import changes_table, joined_changes
+from nearcast.tables import Id, as_arrow, write_table
+from nearcast.tables.changes import joined_changes
 from nearcast.topk.topk import TopK
 
 CHUNK = 512
@@ -62,7 +61,7 @@ def _publish(top: TopK, messages: pa.Table, shown: Progress) -> pa.Table:
         stop = min(start + CHUNK, incoming.size)
         parts.append(top.publish_read(incoming.part(start, stop)))
         shown.advance(task, stop - start)
-    return changes_table(joined_changes(parts))
+    return top.changes_table(joined_changes(parts))
 
 
 def _summary(top: TopK, changes: pa.Table, seconds: float) -> dict[str, Any]:
@@ -89,23 +88,27 @@ def _show(
     summary = summary if out is None else summary | {"out": str(out)}
     lines = lines if out is None else [*lines, ("written to", str(out))]
     tables = [_list_table(number, best, subscriptions, messages) for number, best in lists.items()]
-    show(summary | {"lists": lists}, as_json, Group(*tables, name_value_grid(lines)))
+    show(
+        summary | {"lists": {str(number): best for number, best in lists.items()}},
+        as_json,
+        Group(*tables, name_value_grid(lines)),
+    )
 
 
 def _formatted(value: Any) -> str:
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _list_table(number: int, best: list[dict[str, Any]], subscriptions: pa.Table, messages: pa.Table) -> Any:
+def _list_table(number: Id, best: list[dict[str, Any]], subscriptions: pa.Table, messages: pa.Table) -> Any:
     """The best messages of one subscription with their words."""
     rows = [(f"{each['score']:.4f}", str(each["message"]), _words(messages, each["message"])) for each in best]
     title = f"subscription {number}: {_words(subscriptions, number)}"
     return text_table(("score", "message", "text"), rows, title=title)
 
 
-def _words(table: pa.Table, number: int) -> str:
+def _words(table: pa.Table, number: Id) -> str:
     """The text, or the tokens, of the row with this id."""
-    row = table.slice(int(np.flatnonzero(table["id"].to_numpy() == number)[0]), 1).to_pylist()[0]
+    row = table.slice(table["id"].to_pylist().index(number), 1).to_pylist()[0]
     words = row.get("text") or row.get("tokens") or ""
     text = words if isinstance(words, str) else " ".join(words)
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.geo.space import Space
-from nearcast.model import Change, in_order
+from nearcast.model import Change, Id, in_order
 from nearcast.text.analyser import Analyser
 from nearcast.topk.score import ABSENT, score_row
 from nearcast.topk.topk import TopK
@@ -35,15 +35,15 @@ class BestLists:
         self._bounds = space.bounds if space.planar else None
         self._analyser, self._weights = analyser, weights
         self._tops: dict[tuple[WindowSize, float | None], TopK] = {}
-        self._home: dict[int, tuple[WindowSize, float | None]] = {}
+        self._home: dict[Id, tuple[WindowSize, float | None]] = {}
 
     def __len__(self) -> int:
         return len(self._home)
 
-    def __contains__(self, subscription: int) -> bool:
+    def __contains__(self, subscription: Id) -> bool:
         return subscription in self._home
 
-    def subscribe(self, number: int, wanted: Wanted) -> None:
+    def subscribe(self, number: Id, wanted: Wanted) -> None:
         """Add or replace a subscription. Its list begins with the best messages of its window."""
         key = (wanted.window, wanted.max_dist)
         top = self._tops.get(key) or self._new_top(wanted)
@@ -58,7 +58,7 @@ class BestLists:
         options: dict[str, Any] = {"max_dist": wanted.max_dist, "analyser": self._analyser}
         return TopK(None, wanted.window, weights=self._weights, space=self._bounds, **options)
 
-    def unsubscribe(self, numbers: Sequence[int]) -> list[Change]:
+    def unsubscribe(self, numbers: Sequence[Id]) -> list[Change]:
         """Forget known subscriptions; a change -1 for each message of their lists. Unused windows are forgotten."""
         changes: list[Change] = []
         for key in {self._home[number] for number in numbers}:
@@ -77,8 +77,8 @@ class BestLists:
             incoming = top.read_messages(messages)
             for i, step in enumerate(steps):
                 found = top.publish_read(incoming.part(i, i + 1))
-                columns = (found.message_ids, found.subscription_ids, found.signs, found.scores)
-                step += [Change(*each) for each in zip(*(values.tolist() for values in columns), strict=True)]
+                ids = (top.message_names.python(found.message_ids), top.names.python(found.subscription_ids))
+                step += [Change(*each) for each in zip(*ids, found.signs.tolist(), found.scores.tolist(), strict=True)]
         return [in_order(step) for step in steps]
 
     def advance(self, now: int) -> list[Change]:
@@ -89,17 +89,17 @@ class BestLists:
                 changes += _changes(top.advance(now))
         return in_order(changes)
 
-    def results(self, number: int) -> pa.Table:
+    def results(self, number: Id) -> pa.Table:
         """The list of a subscription, best first: a table (message, score)."""
         return self._tops[self._home[number]].results(number)
 
-    def compared(self, number: int, message: pa.Table) -> tuple[float | None, float]:
+    def compared(self, number: Id, message: pa.Table) -> tuple[float | None, float]:
         """(score of one message, or None where no token is shared; least score that enters the list as it is now)."""
         top, best = self._tops[self._home[number]], self.results(number)["score"].to_pylist()
         incoming = top.read_messages(message)
         values = np.full(len(top.vocabulary), ABSENT)
         values[incoming.terms] = incoming.values
-        row = int(top.rows.rows_of(np.array([number]))[0])
+        row = top.row_of(number)
         score = float(score_row(top.rows.arrays, row, top.metric, values, *incoming.places[0].tolist()))
         least = best[-1] if len(best) >= top.rows.arrays.ks[row] else 0.0
         return None if score == ABSENT else score, least

@@ -12,8 +12,8 @@ import pyarrow as pa
 from nearcast.engine.live.stays import Stays
 from nearcast.geo.region import BoxRegion, Region
 from nearcast.geo.space import BOX_COLUMNS, Space
-from nearcast.model import Change, in_order
-from nearcast.moving.moving import RESULTS_SCHEMA, Moving
+from nearcast.model import Change, Id, in_order
+from nearcast.moving.moving import Moving
 from nearcast.text.analyser import Analyser
 
 
@@ -27,7 +27,7 @@ class Followers:
     def __init__(self, space: Space, analyser: Analyser) -> None:
         self._space, self._analyser = space, analyser
         self._moving = self._empty()
-        self._dwells: dict[int, int] = {}  # microseconds; subscriptions without a dwell time are left out
+        self._dwells: dict[Id, int] = {}  # microseconds; subscriptions without a dwell time are left out
         self._stays = Stays()
 
     def _empty(self) -> Moving:
@@ -37,7 +37,7 @@ class Followers:
     def __len__(self) -> int:
         return len(self._moving)
 
-    def __contains__(self, subscription: int) -> bool:
+    def __contains__(self, subscription: Id) -> bool:
         return subscription in self._moving
 
     @property
@@ -45,7 +45,7 @@ class Followers:
         """The number of live messages."""
         return self._moving.n_messages
 
-    def subscribe(self, number: int, expression: str, region: Region, dwell: int, now: int) -> None:
+    def subscribe(self, number: Id, expression: str, region: Region, dwell: int, now: int) -> None:
         """Add or replace a subscription. Its results begin with the live messages, if it has no dwell time."""
         columns: dict[str, Any] = {"id": [number], "expression": [expression]}
         if isinstance(region, BoxRegion):
@@ -59,12 +59,12 @@ class Followers:
             for message in self._moving.results(number)["message"].to_pylist():
                 self._stays.begin((number, message), now + dwell)
 
-    def _forget(self, numbers: Iterable[int]) -> None:
+    def _forget(self, numbers: Iterable[Id]) -> None:
         for number in numbers:
             if self._dwells.pop(number, None) is not None:
                 self._stays.forget(number)
 
-    def unsubscribe(self, numbers: Sequence[int]) -> list[Change]:
+    def unsubscribe(self, numbers: Sequence[Id]) -> list[Change]:
         """Forget known subscriptions; a change -1 for each of their results. With the last one all messages go."""
         raw = self._moving.unsubscribe(list(numbers))
         left = self._counted(raw, 0)
@@ -77,7 +77,7 @@ class Followers:
         """Let one message arrive: columns id, tokens, xmin, ymin, xmax, ymax, expires."""
         return self._step(self._moving.publish(message, now), now)
 
-    def move(self, number: int, place: Sequence[float], now: int) -> list[Change]:
+    def move(self, number: Id, place: Sequence[float], now: int) -> list[Change]:
         """Give a subscription a new place, valid for it: a point or a box."""
         return self._step(self._moving.move([number], np.array([place], np.float64), now), now)
 
@@ -85,11 +85,11 @@ class Followers:
         """Let time pass."""
         return self._step(self._moving.advance(now), now)
 
-    def results(self, number: int) -> pa.Table:
+    def results(self, number: Id) -> pa.Table:
         """The messages that count for a subscription, in ascending order: a table with a column `message`."""
         messages = self._moving.results(number)["message"].to_pylist()
         counted = self._stays.without_early(number, messages)
-        return pa.table([pa.array(counted, pa.int64())], schema=RESULTS_SCHEMA)
+        return pa.table({"message": pa.array(counted, self._moving.message_names.arrow_type)})
 
     def _step(self, raw: pa.Table, now: int) -> list[Change]:
         changes = self._counted(raw, now)

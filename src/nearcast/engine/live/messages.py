@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NEVER, NO_TIME, Match
-from nearcast.tables import Dialect, as_arrow
+from nearcast.tables import Dialect, Id, IdColumn, as_arrow
+from nearcast.tables.ids import one_id
 from nearcast.tables.messages import read_message_columns
 
 _TIME = pa.timestamp("us", "UTC")
@@ -19,7 +20,7 @@ _TIME = pa.timestamp("us", "UTC")
 class LiveMessages(NamedTuple):
     """Validated messages."""
 
-    ids: np.ndarray  # int64[n]
+    ids: IdColumn
     tokens: pa.Array  # list<string>
     boxes: np.ndarray  # float64[n,4]
     times: np.ndarray  # int64[n]  microseconds, or NO_TIME
@@ -27,15 +28,14 @@ class LiveMessages(NamedTuple):
 
     @property
     def size(self) -> int:
-        return len(self.ids)
+        return len(self.expires)
 
     @classmethod
-    def one(cls, number: int, tokens: list[str], box: np.ndarray, expires: int = NEVER) -> LiveMessages:
+    def one(cls, id: Id, tokens: list[str], box: np.ndarray, expires: int = NEVER) -> LiveMessages:
         """One message. `box` is float64[4]."""
         words = pa.array([tokens], pa.list_(pa.string()))
-        numbers = (np.array([each], np.int64) for each in (number, NO_TIME, expires))
-        own, time, until = numbers
-        return cls(own, words, box.reshape(1, 4), time, until)
+        time, until = (np.array([each], np.int64) for each in (NO_TIME, expires))
+        return cls(one_id(id), words, box.reshape(1, 4), time, until)
 
     def ending(self, deadline: int) -> LiveMessages:
         """These messages; those without an expiry expire at `deadline`."""
@@ -58,7 +58,7 @@ class LiveMessages(NamedTuple):
         return pa.table({**self._columns(), **self._places(), "expires": expires})
 
     def _columns(self) -> dict[str, pa.Array]:
-        return {"id": pa.array(self.ids), "tokens": self.tokens}
+        return {"id": self.ids.arrow(np.arange(self.size)), "tokens": self.tokens}
 
     def _places(self) -> dict[str, np.ndarray]:
         return dict(zip(BOX_COLUMNS, np.ascontiguousarray(self.boxes.T), strict=True))
@@ -70,12 +70,12 @@ def read_live_messages(source: Any, dialect: Dialect) -> tuple[LiveMessages, pa.
     good, expires = read.good_rows, np.asarray(read.expires)
     tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
     until = np.where(expires == NO_TIME, NEVER, expires)
-    return LiveMessages(read.ids[good], tokens, read.boxes[good], read.times[good], until[good]), read.rejects
+    return LiveMessages(read.ids.take(good), tokens, read.boxes[good], read.times[good], until[good]), read.rejects
 
 
-def matches_by_message(matches: pa.Table) -> dict[int, list[Match]]:
+def matches_by_message(matches: pa.Table) -> dict[Id, list[Match]]:
     """The rows of a matches table, by message. A message without matches has an empty list."""
-    found: dict[int, list[Match]] = defaultdict(list)
+    found: dict[Id, list[Match]] = defaultdict(list)
     for row in matches.to_pylist():
         found[row["message"]].append(Match(**row))
     return found

@@ -5,6 +5,7 @@ Only the engine's writer calls this. Time is the engine's; it does not go backwa
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ from nearcast.engine.expiries import Expiries
 from nearcast.engine.live.best_lists import BestLists, Wanted
 from nearcast.engine.live.followers import Followers
 from nearcast.engine.live.messages import LiveMessages
+from nearcast.errors import InvalidInput
 from nearcast.geo.region import Region
 from nearcast.geo.space import Space
-from nearcast.model import Change, in_order
+from nearcast.model import Change, Id, in_order
+from nearcast.tables.ids import IdType
 from nearcast.text.analyser import Analyser
 
 
@@ -26,6 +29,7 @@ class LiveResults:
     def __init__(self, space: Space, analyser: Analyser, weights: Any) -> None:
         self.lists = BestLists(space, analyser, weights)
         self.followers = Followers(space, analyser)
+        self.message_type: IdType | None = None  # of the messages so far
         self._expiries = Expiries(self._leave_it_to_the_next_step)
 
     def _leave_it_to_the_next_step(self, most: int) -> bool:
@@ -36,30 +40,46 @@ class LiveResults:
     def is_empty(self) -> bool:
         return not (len(self.lists) or len(self.followers))
 
-    def __contains__(self, number: int) -> bool:
+    def __contains__(self, number: Id) -> bool:
         return number in self.lists or number in self.followers
 
     def count_due(self, now: int) -> int:
         """How many subscriptions have expired that no step has forgotten yet."""
         return self._expiries.count_due(now)
 
+    def require_messages(self, kind: IdType) -> None:
+        """Raise InvalidInput if messages with ids of this type cannot come after those that came."""
+        if self.message_type is not None and self.message_type.name != kind.name:
+            known = self.message_type.words
+            reason = (
+                f"the id is one of {kind.words}, those of the messages before it are {known}; give id= of that type"
+            )
+            raise InvalidInput(reason, column="id")
+        self.message_type = self.message_type or kind
+
+    @property
+    def any_message(self) -> Id:
+        """An id that a message could have."""
+        name = "" if self.message_type is None else self.message_type.name
+        return "-" if name == "string" else uuid.UUID(int=0) if name == "uuid" else 0
+
     # -- subscriptions
 
-    def add_list(self, number: int, wanted: Wanted, expires: int) -> None:
+    def add_list(self, number: Id, wanted: Wanted, expires: int) -> None:
         """Add or replace a subscription of kind `top`."""
         self.lists.subscribe(number, wanted)
         if number in self.followers:
             self.followers.unsubscribe([number])
         self._expiries.replace(number, expires)
 
-    def add_follower(self, number: int, expression: str, region: Region, dwell: int, expires: int, now: int) -> None:
+    def add_follower(self, number: Id, expression: str, region: Region, dwell: int, expires: int, now: int) -> None:
         """Add or replace a subscription that follows."""
         self.followers.subscribe(number, expression, region, dwell, now)
         if number in self.lists:
             self.lists.unsubscribe([number])
         self._expiries.replace(number, expires)
 
-    def forget(self, numbers: Iterable[int]) -> list[Change]:
+    def forget(self, numbers: Iterable[Id]) -> list[Change]:
         """Forget those of the subscriptions that are here; a change -1 for each of their results."""
         known = list(dict.fromkeys(number for number in numbers if number in self))
         in_lists, following = ([each for each in known if each in part] for part in (self.lists, self.followers))
@@ -69,7 +89,7 @@ class LiveResults:
             self._expiries.discard(number)
         return in_order(changes)
 
-    def expire(self, now: int) -> tuple[list[int], list[Change]]:
+    def expire(self, now: int) -> tuple[list[Id], list[Change]]:
         """(subscriptions that have expired, their changes). They are forgotten."""
         if now < self._expiries.next_due:
             return [], []
@@ -89,7 +109,7 @@ class LiveResults:
                 step += self.followers.publish(table.slice(i, 1), now)
         return [in_order(step) for step in steps]
 
-    def move(self, number: int, place: Sequence[float], now: int) -> list[Change]:
+    def move(self, number: Id, place: Sequence[float], now: int) -> list[Change]:
         """Move a subscription that follows. Time passes for all."""
         return in_order([*self.lists.advance(now), *self.followers.move(number, place, now)])
 
@@ -97,6 +117,6 @@ class LiveResults:
         """Let time pass."""
         return in_order([*self.lists.advance(now), *self.followers.advance(now)])
 
-    def results(self, number: int) -> pa.Table:
+    def results(self, number: Id) -> pa.Table:
         """The results of a subscription that is here."""
         return self.lists.results(number) if number in self.lists else self.followers.results(number)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-Pair = tuple[int, int]
+from nearcast.model import Id
+
+Pair = tuple[Id, Id]
 """(subscription, message)"""
 
 _FEW = 64
@@ -30,7 +32,7 @@ class Stays:
         """A pair ceases to match. Returns whether it did not count yet."""
         return self._counts_from.pop(pair, None) is not None
 
-    def forget(self, subscription: int) -> None:
+    def forget(self, subscription: Id) -> None:
         """Forget the stays of a subscription."""
         for pair in [pair for pair in self._counts_from if pair[0] == subscription]:
             del self._counts_from[pair]
@@ -45,6 +47,6 @@ class Stays:
                 due.append(pair)
         return due
 
-    def without_early(self, subscription: int, messages: Iterable[int]) -> list[int]:
+    def without_early(self, subscription: Id, messages: Iterable[Id]) -> list[Id]:
         """Those of the messages that count for the subscription."""
         return [message for message in messages if (subscription, message) not in self._counts_from]

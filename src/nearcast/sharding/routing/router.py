@@ -95,9 +95,9 @@ class Router:
         if self.reads_text:
             tokens, starts = list_parts(read.tokens.take(pa.array(good)))
             hashes = hashes_of(tokens)
-        pairs = self.route_read(Messages(read.ids[good], read.boxes[good], hashes, starts))
+        pairs = self.route_read(Messages(read.ids.numbers[good], read.boxes[good], hashes, starts))
         rows, shards = _distinct_pairs(good[pairs[:, 0]], pairs[:, 1])
-        return Routed(rows, shards, read.ids, read.tokens if self.reads_text else None, read.rejects)
+        return Routed(rows, shards, read.ids.numbers, read.tokens if self.reads_text else None, read.rejects)
 
     def route_read(self, messages: Messages) -> np.ndarray:
         """int64[k,2]: (row, shard), rows ascending, of messages whose tokens are hashed."""

@@ -159,11 +159,12 @@ class BufferedTop(TopMethod):
         """The log as changes, sorted by step and subscription. `ends` are the ends of the steps in the log."""
         used = int(ends[-1]) if len(ends) else 0
         ids = self.rows.arrays.ids[self._log.rows[:used]]
+        ranks = self.rows.names.ranks(ids)
         if len(ends) == 1:
-            order, times = np.argsort(ids, kind="stable"), np.full(used, times[0])
+            order, times = np.argsort(ranks, kind="stable"), np.full(used, times[0])
         else:
             steps = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-            order, times = np.lexsort((ids, steps)), times[steps]
+            order, times = np.lexsort((ranks, steps)), times[steps]
         arrivals = self._log.arrivals[:used][order].astype(np.int64)
         columns = (self._log.signs[:used][order], self._log.scores[:used][order])
         return Changes(self.window.ids_of(arrivals), ids[order], *columns, times)

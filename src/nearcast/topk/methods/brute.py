@@ -60,7 +60,8 @@ class BruteTop(TopMethod):
 
     def _step(self, time: int) -> Changes:
         arrays, parts = self.rows.arrays, list[Changes]()
-        numbers = np.array(sorted(self._best, key=lambda number: arrays.ids[number]), np.int32)
+        numbers = np.fromiter(self._best, np.int32, len(self._best))
+        numbers = numbers[np.argsort(self.rows.names.ranks(arrays.ids[numbers]), kind="stable")]
         for row, after in zip(numbers.tolist(), self._lists(numbers), strict=True):
             before = self._best[row]
             if not (np.array_equal(before.arrivals, after.arrivals) and np.array_equal(before.scores, after.scores)):
