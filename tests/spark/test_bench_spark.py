@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import nearcast as nc
 from nearcast.bench.spark_runs import frames
-from nearcast.bench.spark_runs.rates import against_join, build, plain_join, write_data
+from nearcast.bench.spark_runs.rates import SPACE, against_join, build, plain_join, write_data
 from nearcast.bench.workloads.workload import find_workload
 from nearcast.cli.main import app
 from nearcast.errors import NearcastError
@@ -75,8 +75,9 @@ def test_the_cpu_of_each_path_is_measured_in_turns(spark: Any, tiny: Path, tmp_p
     data = write_data(find_workload(tiny).but(subscriptions=300, messages=100), tmp_path / "data")
     build(spark, data, 1)
     frames.write_texts(data)
-    jobs = frames.library_jobs(data) | frames.file_jobs(spark, data)
-    jobs |= frames.frame_jobs(spark, data.path("index"), data.path("text.parquet"))
+    index = nc.build_index(data.subscriptions, space=SPACE)
+    jobs = frames.library_jobs(index, data, frames.TEXTS) | frames.file_jobs(spark, data, frames.TEXTS)
+    jobs |= frames.frame_jobs(spark, data.path("index"), data.path(frames.TEXTS))
     found = frames.cpu_of_each(jobs, 100, 1)
     assert found.keys() == jobs.keys() and len(jobs) == 9 and found["frames, noop"] > 0
     assert frames.require_same_pairs(spark, data) > 10
@@ -89,4 +90,5 @@ def test_sessions_of_others_are_measured(spark: Any, tiny: Path, tmp_path: Path)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["frames"]
     for mode in ("foreign classic", "foreign connect"):
+        assert found["ratios"][f"{mode.split()[1]} session, SQL, noop / library, memory"] > 0
         assert found[mode]["null_task_cpu_ms"] > 0 and found[mode]["cpu_us_per_message"]["SQL, noop"] > 0

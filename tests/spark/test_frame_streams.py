@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import DataFrame, functions
 
+import nearcast as nc
 from nearcast import spark as ncs
 from nearcast.arrays.jit import JIT_DISABLED
-from spark.test_frames import in_order, index_of, needs_udtf, pizza_index, tables, wanted
+from spark.test_frames import LAYOUTS, in_order, index_of, needs_udtf, pizza_index, tables, wanted
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="Spark's workers in plain Python take minutes")
+
+KINDS = ("match", "rank")
 
 
 def streamed_messages(spark: Any, folder: Path, kind: str, n_files: int) -> Any:
@@ -40,7 +45,8 @@ def run_to_end(matches: Any, checkpoint: Path, **sink: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_shards", "layout", "n_files"), [("match", 0, "auto", 1), ("rank", 7, "sharded", 3)]
+    ("kind", "n_shards", "layout", "n_files"),
+    [("match", 0, "auto", 1), ("rank", 7, "sharded", 3), ("match", 2, "sharded", 2), ("rank", 1, "replicated", 2)],
 )
 def test_files_into_memory_and_parquet(
     spark: Any, tmp_path: Path, kind: str, n_shards: int, layout: str, n_files: int
@@ -57,17 +63,24 @@ def test_files_into_memory_and_parquet(
     assert in_order(spark.read.parquet(str(tmp_path / "out"))).equals(wanted(kind))
 
 
-def test_each_micro_batch_can_take_the_newest_index(spark: Any, tmp_path: Path) -> None:
-    """In foreachBatch, a path is opened for each batch; rows are appended by batch number."""
-    messages, found = streamed_messages(spark, tmp_path / "in", "match", 4), []
+def test_every_micro_batch_equals_the_engine_and_brute_force_in_every_layout(spark: Any, tmp_path: Path) -> None:
+    """In foreachBatch, as someone would write it who wants the newest index for each batch."""
+    messages = streamed_messages(spark, tmp_path / "in", "match", 2)
+    engines = {kind: [nc.build_index(tables(kind)[0], method) for method in ("auto", "brute")] for kind in KINDS}
+    n_pairs = []
 
     def match_batch(batch: Any, number: int) -> None:
-        found.append(ncs.match(batch, index_of("match", 2)).toArrow())
+        table = batch.toArrow().sort_by("id")
+        for kind in KINDS:
+            ours, brute = (index.match(table) for index in engines[kind])
+            assert ours.equals(brute)
+            for n_shards, layout in LAYOUTS:
+                found = in_order(ncs.match(batch, index_of(kind, n_shards), layout=layout))
+                assert found.equals(brute), (number, kind, n_shards, layout)
+                n_pairs.append(found.num_rows)
 
-    run_to_end(messages, tmp_path / "checkpoint", batch=match_batch)
-    assert len(found) == 4
-    together = pa.concat_tables(found).sort_by([("message", "ascending"), ("subscription", "ascending")])
-    assert together.to_pylist() == wanted("match").to_pylist()
+    assert run_to_end(messages, tmp_path / "checkpoint", batch=match_batch).exception() is None
+    assert len(n_pairs) == 2 * len(KINDS) * len(LAYOUTS) and min(n_pairs) > 0
 
 
 def test_an_id_that_comes_again_is_matched_again(spark: Any, tmp_path: Path) -> None:
@@ -104,6 +117,42 @@ def test_a_stream_of_rates(spark: Any, tmp_path: Path) -> None:
     ids = range(1 + max(message for message, _ in found))
     assert len(ids) >= 14
     assert found == {(k, 2) for k in ids} | {(k, 1) for k in ids if k % 2 == 0}
+
+
+def test_a_stream_from_memory(spark: Any, tmp_path: Path) -> None:
+    source, add = stream_in_memory(spark)
+    texts = source.select(functions.from_json("value", NOTE).alias("note")).select("note.*")
+    matches = ncs.match(texts, pizza_index(), columns={"id": "key", "text": "body"}, keep=["city"])
+    query = matches.writeStream.format("memory").queryName("frames_memory").start()
+    try:
+        wanted = set()
+        for k, city in enumerate(("Rome", "Bonn")):
+            add(f'{{"key": {k}, "body": "Pizza deal", "lon": 1, "lat": 2, "city": "{city}"}}')
+            add(f'{{"key": {k + 10}, "body": null, "lon": 1, "lat": 2, "city": "{city}"}}', '{"key": null}')
+            query.processAllAvailable()
+            wanted |= {(k, 1, city), (k, 2, city), (k + 10, 2, city)}
+            assert {tuple(row) for row in spark.table("frames_memory").collect()} == wanted
+    finally:
+        query.stop()
+
+
+NOTE = "key long, body string, lon double, lat double, city string"
+
+
+def stream_in_memory(spark: Any) -> tuple[Any, Callable[..., None]]:
+    """(Spark's stream of strings for tests, a function that adds some): PySpark itself has no name for it."""
+    jvm = spark._jvm
+    package = jvm.org.apache.spark.sql.execution.streaming
+    encoder = jvm.org.apache.spark.sql.Encoders.STRING()
+    if version_info(spark.version) < (4, 1):
+        stream = package.MemoryStream.apply(encoder, spark._jsparkSession.sqlContext())
+    else:
+        stream = package.runtime.MemoryStream.apply(encoder, spark._jsparkSession)
+    return DataFrame(stream.toDF(), spark), lambda *texts: stream.addData(jvm.PythonUtils.toSeq(list(texts)))
+
+
+def version_info(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
 
 
 @needs_udtf

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import nearcast as nc
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, NearcastError
 from nearcast.sharding.live.stream_output import read_stream_rejects
 from nearcast.spark import open_index, stream
 from nearcast.spark.batch.build import build_sharded
@@ -151,6 +151,26 @@ def test_any_source_will_do_and_bad_rows_are_rejected(spark: Any, tmp_path: Path
     assert rejects[0]["column"] == "x" and rejects[0]["row"] is None and '"id": 3' in rejects[0]["record"]
 
 
+def test_a_damaged_file_of_spark_s_own_source_stops_the_stream_with_one_line(spark: Any, tmp_path: Path) -> None:
+    """Which files are passed over is a setting of Spark's; nearcast only shortens its error."""
+    book = Notebook(spark, tmp_path, World(74, 40), 1)
+    book.say(20)
+    query = book.start()
+    query.processAllAvailable()
+    (tmp_path / "messages/damaged.parquet").write_bytes(b"PAR1 this is not it")
+    with pytest.raises(NearcastError, match=r"damaged\.parquet") as caught:
+        query.awaitTermination(120)
+    assert "\n" not in str(caught.value) and not query.isActive
+    assert [path.name for path in (tmp_path / "out").glob("batch=*")] == ["batch=0"]
+    book.say(20)
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    try:
+        assert book.start(once=True).awaitTermination(120)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
+    assert delivered(tmp_path / "out").equals(book.world.all_expected())
+
+
 def test_wrong_arguments_are_one_line(spark: Any, tmp_path: Path) -> None:
     book = Notebook(spark, tmp_path, World(73, 20), 1)
     with pytest.raises(InvalidInput, match="no column 'txt'; they have key, body"):
@@ -159,6 +179,8 @@ def test_wrong_arguments_are_one_line(spark: Any, tmp_path: Path) -> None:
         book.start(columns={"words": "body"})
     with pytest.raises(InvalidInput, match="s3.?://b/out: the output of a stream"):
         book.start(out="s3a://b/out", checkpoint=tmp_path / "c1")
+    with pytest.raises(InvalidInput, match="s3.?://b/log: the change log of a stream"):
+        book.start(changes="s3a://b/log", checkpoint=tmp_path / "c0", out=tmp_path / "o0")
     with pytest.raises(InvalidInput, match="not a streaming DataFrame"):
         stream(spark.range(3), tmp_path / "index", out=tmp_path / "other")
     with pytest.raises(InvalidInput, match="need a column 'op'"):

@@ -92,7 +92,7 @@ def test_a_build_that_fails_leaves_the_old_version_and_none_of_its_own(
     assert locate(f"{bucket}/index/versions").names() == [locate(first.path).name]
     second = build_sharded(OneProcess(), table, f"{bucket}/index", shards=1, method="brute")
     assert open_sharded(f"{bucket}/index") == second and locate(second.path).name > locate(first.path).name
-    forget_old(f"{bucket}/index", keep=1)
+    forget_old(f"{bucket}/index", hours=0)
     assert locate(f"{bucket}/index/versions").names() == [locate(second.path).name]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from nearcast.sharding.planning.kd_tree import best_cut
 from nearcast.sharding.planning.plan import make_router
 from nearcast.sharding.routing.replicas import first_common
 from nearcast.sharding.routing.router import Router
-from nearcast.sharding.sharded_index import forget_old, open_sharded
+from nearcast.sharding.sharded_index import ShardedIndex, forget_old, open_sharded, shard_index
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.batch.one_process import OneProcess
@@ -278,8 +280,38 @@ def test_a_new_build_becomes_current_in_one_step_and_a_failed_one_leaves_nothing
     with pytest.raises(ZeroDivisionError):
         build_sharded(OneProcess(), paths[0], index, shards=2)
     assert open_sharded(index).path == second.path and not list((tmp_path / "index" / "versions").glob("unfinished*"))
-    forget_old(index, keep=1)
+    forget_old(index, hours=0)
     assert [folder.name for folder in (tmp_path / "index" / "versions").iterdir()] == [Path(second.path).name]
+
+
+def test_a_build_removes_versions_that_were_replaced_long_ago(tmp_path: Path) -> None:
+    subscriptions = nasty_subscriptions(1, 20)
+    paths, index = written(tmp_path, subscriptions, nasty_messages(1, 20)), str(tmp_path / "index")
+
+    def build(hours_ago: float, **options: Any) -> ShardedIndex:
+        """A version that is current since so many hours ago."""
+        made = build_sharded(OneProcess(), paths[0], index, shards=1, method="brute", **options)
+        when = time.time() - 3600 * hours_ago
+        os.utime(Path(made.path) / "manifest.json", (when, when))
+        return made
+
+    def names() -> list[str]:
+        return sorted(folder.name for folder in (tmp_path / "index" / "versions").iterdir())
+
+    first, second, third, fourth = (build(hours) for hours in (90, 30, 20, 1))
+    opened = shard_index(second, 0)
+    assert names() == [Path(each.path).name for each in (second, third, fourth)], "the first was replaced 30 hours ago"
+    fifth = build(0, keep_hours=5)
+    assert names() == [Path(each.path).name for each in (third, fourth, fifth)]
+    assert opened.match(nasty_messages(1, 20)).num_rows, "what is open stays open"
+    with pytest.raises(InvalidInput, match=r"v-000001-\w+ was replaced and is removed by now; open the index again"):
+        shard_index(first, 0)
+    build(0, keep_hours=None)
+    assert len(names()) == 4
+    with pytest.raises(InvalidInput, match="keep_hours is a number of hours from 0 on"):
+        build(0, keep_hours=-1)
+    forget_old(index, hours=0)
+    assert names() == [Path(open_sharded(index).path).name]
 
 
 def test_bad_messages_and_subscriptions_are_kept_beside_the_results(tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ def test_tables_vocabulary_and_index_in_a_store(
 def test_what_cannot_be_in_a_store_is_one_line_before_spark_starts(bucket: str, tmp_path: Path) -> None:
     put(f"{bucket}/m.parquet", nasty_messages(1, 20))
     match = ["pipeline", "match", "--index", f"{bucket}/index", "--messages", f"{bucket}/m.parquet", "--out"]
+    stream = ["pipeline", "stream", "--index", f"{bucket}/index", "--once"]
+    places = ["--out", tmp_path / "out", "--checkpoint", tmp_path / "c", "--messages"]
+    (tmp_path / "p.toml").write_text(f'out = "{bucket}/run"\n[messages]\nsources = ["m.csv"]\n')
     ingest = ["pipeline", "ingest", f"{bucket}/raw.csv", "--kind", "messages", "--out"]
     for command, reason in (
         ([*match, bucket.replace("s3:", "s3a:") + "/out"], "this output must be on a file system that all workers see"),
@@ -57,7 +60,12 @@ def test_what_cannot_be_in_a_store_is_one_line_before_spark_starts(bucket: str, 
         ([*match, "ftp://host/out"], "no file system 'ftp'"),
         ([*ingest, tmp_path / "out"], "raw files are on a file system that all workers see"),
         ([*ingest, f"{bucket}/out"], "this output must be on a file system"),
+        ([*stream, *places, f"{bucket}/in"], "the folder of messages of a stream must be on a file system"),
+        ([*stream, *places, tmp_path, "--changes", f"{bucket}/log"], "the change log of a stream must be on a file"),
+        ([*stream, "--out", f"{bucket}/o", "--checkpoint", tmp_path / "c", "--messages", tmp_path], "the output of a"),
+        (["pipeline", "run", "--out", f"{bucket}/run"], "this output must be on a file system"),
+        (["pipeline", "run", tmp_path / "p.toml"], "this output must be on a file system"),
     ):
         done = nearcast(*command)
         assert done.exit_code == 2 and reason in done.output and done.output.count("\n") == 1, done.output
-    assert list(tmp_path.iterdir()) == [] and not Path("s3a:").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["p.toml"] and not Path("s3a:").exists()

@@ -53,8 +53,11 @@ class Driver:
             "driver": [each for each in own if each.pid == self.process.pid or "SparkSubmit" in each.command],
         }[target]
         chosen = found if target == "driver" else found and [choose.choice(found)]
-        for each in chosen:
-            os.kill(each.pid, signal.SIGKILL)
+        try:
+            for each in chosen:
+                os.kill(each.pid, signal.SIGKILL)
+        except ProcessLookupError:  # it ended by itself since it was found
+            return False
         return bool(chosen)
 
     def end(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nearcast.errors import DataLoss, InvalidInput
+from nearcast.errors import CorruptFile, DataLoss, ForeignVersion, InvalidInput
 from nearcast.sharding.live.stream_output import StreamOutput, read_stream_rejects
 from nearcast.spark.streaming import stream
 from spark import deadly_tasks
@@ -72,6 +74,45 @@ def test_a_stream_stops_where_its_checkpoint_was_deleted(scene: Scene, gone: str
     with pytest.raises(DataLoss, match="checkpoint"):
         scene.run()
     assert scene.batches() == [0]
+
+
+def test_a_file_that_was_overwritten_stops_the_next_start(scene: Scene) -> None:
+    for k in range(3):
+        scene.say(20, f"a name with %20 and a blank {k}.parquet")
+    assert scene.run()["files_overwritten"] == 0
+    file = scene.root / "incoming/a name with %20 and a blank 1.parquet"
+    overwritten = put(pa.table({"id": [900], "text": ["a"], "x": [0.0], "y": [0.0]}), file.parent, file.name)
+    date(overwritten, 60)
+    scene.say(20, "later.parquet")
+    with pytest.raises(DataLoss, match=r"blank 1\.parquet was changed .* reads no name twice; give new content"):
+        scene.run()
+    assert scene.batches() == [0]
+    totals = scene.run(fail_on_data_loss=False)
+    assert (totals["messages"], totals["files_overwritten"]) == (20, 1)
+    file.rename(file.with_name("new name.parquet"))
+    totals = scene.run()
+    assert (totals["messages"], totals["files_overwritten"]) == (1, 0)
+
+
+def test_an_index_of_another_version_stops_the_stream_between_two_batches(scene: Scene) -> None:
+    manifest = next((scene.root / "index/versions").glob("*/manifest.json"))
+    content = manifest.read_bytes()
+    scene.say(20)
+
+    def spoil(_: Any) -> None:
+        manifest.write_text(json.dumps(json.loads(content) | {"format": ["nearcast-shards", 99]}))
+        scene.say(20)
+
+    with pytest.raises(ForeignVersion, match=r"has format \['nearcast-shards', 99\].*build it again") as caught:
+        scene.run(changes=None, once=False, on_batch=spoil)
+    assert "\n" not in str(caught.value) and scene.batches() == [0]
+    manifest.write_bytes(b"{")
+    with pytest.raises(CorruptFile, match="its manifest cannot be read"):
+        scene.run(changes=None)
+    assert scene.batches() == [0] and not list((scene.root / "matches/_staging").glob("*/*"))
+    manifest.write_bytes(content)
+    assert scene.run(changes=None)["messages"] == 20
+    scene.check()
 
 
 def test_an_unreadable_change_file_is_named_and_stalls_no_other(scene: Scene) -> None:
@@ -141,6 +182,22 @@ def test_only_one_of_many_drivers_claims_an_output(tmp_path: Path) -> None:
             outputs = list(threads.map(partial(claim, start, place), range(4)))
         assert sum(output is not None for output in outputs) == 1
         assert json.loads((place / "_stream.json").read_bytes())["stream"].startswith("stream ")
+
+
+def test_another_process_that_writes_to_an_output_is_refused(tmp_path: Path) -> None:
+    first = StreamOutput(tmp_path / "out", "stream 1")
+    command = [sys.executable, "-c", CLAIM, str(tmp_path / "out")]
+    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "another stream uses the output" in refused.stderr and refused.returncode == 1
+    first.close()
+    assert subprocess.run(command, check=False).returncode == 0
+
+
+CLAIM = """
+import sys
+from nearcast.sharding.live.stream_output import StreamOutput
+StreamOutput(sys.argv[1], "stream 1")
+"""
 
 
 def claim(start: threading.Barrier, place: Path, number: int) -> StreamOutput | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -29,15 +29,17 @@ def create_file(file: Path, is_private: bool = True) -> IO[bytes]:
     return os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb")
 
 
-def write_whole(file: Path, content: bytes, is_private: bool = True) -> None:
-    """Write a file under a temporary name, fsync it, and rename it into place."""
+def write_whole(
+    file: Path, content: bytes, is_private: bool = True, place: Callable[[Path, Path], None] = os.replace
+) -> None:
+    """Write a file under a temporary name, fsync it, and rename it into place, or do what `place` does."""
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")
     try:
         with create_file(temporary, is_private) as out:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
-        os.replace(temporary, file)
+        place(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(file.parent)

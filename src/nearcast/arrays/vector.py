@@ -33,13 +33,13 @@ def plain_none_above(words: np.ndarray, start: int, limits: int) -> int:
 def plain_halves_up_to(words: np.ndarray, start: int, limits: int) -> int:
     """Bit k, for k in 0 .. 7, is set if no half of words[start + k] (16 bits) is above the same half of `limits`."""
     halves = _halves(words, start)
-    return _bits_of((halves <= _halves(np.array([limits]), 0)).all(axis=1))
+    return _bits_of(halves <= _halves(np.array([limits]), 0))
 
 
 def plain_halves_from(words: np.ndarray, start: int, limits: int) -> int:
     """Bit k, for k in 0 .. 7, is set if no half of words[start + k] (16 bits) is below the same half of `limits`."""
     halves = _halves(words, start)
-    return _bits_of((halves >= _halves(np.array([limits]), 0)).all(axis=1))
+    return _bits_of(halves >= _halves(np.array([limits]), 0))
 
 
 def plain_masked_equal(words: np.ndarray, start: int, mask: int, wanted: int) -> int:
@@ -53,8 +53,9 @@ def _halves(words: np.ndarray, start: int) -> np.ndarray:
     return np.stack([some & 0xFFFF, some >> 16], axis=1)
 
 
-def _bits_of(flags: Any) -> int:
-    return int(np.packbits(flags, bitorder="little")[0])
+def _bits_of(flags: np.ndarray) -> int:
+    """A bit for each word whose halves are both flagged (bool[n,2])."""
+    return int(np.packbits(flags[:, 0] & flags[:, 1], bitorder="little")[0])
 
 
 def plain_lowest_bit(bits: int) -> int:

@@ -160,8 +160,8 @@ class Index:
         """All (message, subscription) pairs, sorted, as a matches table.
 
         Ids are of the types that went in. Messages without a column `id` have their row numbers, with a warning
-        `MadeIds`. The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored kind
-        (`rank`).
+        `MadeIds`. The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored
+        kind (`rank`).
         """
         return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad)
 

@@ -29,12 +29,10 @@ from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
 from nearcast.tables.ids import id_column, one_id
 from nearcast.tables.messages import read_message_columns
+from nearcast.tables.moments import Time, read_moment
 from nearcast.text.analyser import Analyser
 from nearcast.text.derived.atoms import MARK
 from nearcast.text.vocabulary import Vocabulary
-
-Time = datetime | np.datetime64 | str | int
-"""A moment: a datetime (UTC unless it has a zone), an ISO string, or microseconds since 1970."""
 
 MOVING_FORMAT = ("nearcast-moving", 2)
 
@@ -150,7 +148,7 @@ class Moving:
 
     def advance(self, now: Time) -> pa.Table:
         """Set the clock; return the changes. What expires at `now` is gone."""
-        return self._table(self._steps.step(_microseconds(now)))
+        return self._table(self._steps.step(read_moment(now)))
 
     def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
@@ -223,7 +221,7 @@ class Moving:
         return table
 
     def _moment(self, now: Time | None) -> int | None:
-        return None if now is None else _microseconds(now)
+        return None if now is None else read_moment(now)
 
     def _read_messages(self, source: Any, on_bad: OnBad) -> tuple[Arrivals, Words, pa.Table | None]:
         """(the good messages, their words in order, their attributes)."""
@@ -331,27 +329,3 @@ def _places(places: Any) -> np.ndarray:
     if values.ndim != 2 or values.shape[1] not in (2, 4):
         raise InvalidInput(f"places have 4 columns (a box) or 2 (a point), not the shape {values.shape}")
     return np.ascontiguousarray(values)
-
-
-def _microseconds(now: Time) -> int:
-    """Microseconds since 1970."""
-    if isinstance(now, datetime):
-        now = np.datetime64(now.astimezone(UTC).replace(tzinfo=None) if now.tzinfo else now, "us")
-    elif isinstance(now, str):
-        now = _parsed(now)
-    if isinstance(now, np.datetime64):
-        moment = now.astype("datetime64[us]").astype(np.int64)
-        if moment == NO_TIME:
-            raise InvalidInput("the time is NaT; it must be a moment", column="now")
-        return int(moment)
-    if isinstance(now, bool) or not isinstance(now, int | np.integer):
-        raise InvalidInput(f"{now!r} is no time; give a datetime, an ISO string or microseconds", column="now")
-    return int(now)
-
-
-def _parsed(text: str) -> np.datetime64:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInput(f"'{text}' is no time; write it as 2026-01-31T12:00:00Z", column="now") from None
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")

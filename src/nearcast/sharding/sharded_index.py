@@ -18,9 +18,11 @@ import os
 import re
 import shutil
 import uuid
+from collections.abc import Callable
 from functools import lru_cache, partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -29,16 +31,22 @@ from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, StorageEr
 from nearcast.sharding.routing.replicas import Replicas, open_replicas
 from nearcast.sharding.routing.router import Router
 from nearcast.sharding.weights import Weights
-from nearcast.storage.leftovers import remove_quietly
+from nearcast.storage.leftovers import abandoned_below, remove_quietly
 from nearcast.storage.location import Location, locate
 from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
 
+T = TypeVar("T")
 FORMAT = ["nearcast-shards", 3]
 PLANNED_ROUTER = "planned-router"
 REJECTS = "rejects.parquet"
 """In a version's folder: the rows that the build rejected, if there are any."""
 
+KEPT_HOURS = 24.0
+"""How long a version stays after it was replaced: handles and running queries that name it go on meanwhile."""
+
 _VERSION = re.compile(r"v-\d+-\w+")
+_MANIFEST = "manifest.json"
+_HOUR_NS = 3_600_000_000_000
 
 
 class ShardedIndex(NamedTuple):
@@ -89,7 +97,7 @@ def open_sharded(path: str | os.PathLike[str], version: str | None = None) -> Sh
             raise InvalidInput(f"{root.shown} is not an index made by {made_by}: it has no file CURRENT") from None
     folder = root.child("versions", version)
     try:
-        manifest = json.loads(folder.child("manifest.json").read())
+        manifest = json.loads(folder.child(_MANIFEST).read())
     except StorageError:
         raise
     except (OSError, ValueError) as error:
@@ -116,7 +124,7 @@ def new_version(path: str | os.PathLike[str]) -> Location:
 def publish(path: str | os.PathLike[str], folder: Location, manifest: dict[str, Any]) -> ShardedIndex:
     """Name a finished version and make it current. A reader sees the old version or the new one, never a part."""
     root, name = locate(path), folder.name
-    folder.child("manifest.json").write(json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
+    folder.child(_MANIFEST).write(json.dumps({"format": FORMAT, **manifest}, indent=1).encode())
     if folder.is_local:
         name = _next_name(root.child("versions"), name.split("-")[1])
         os.rename(folder.path, root.child("versions", name).path)
@@ -133,13 +141,22 @@ def _next_name(versions: Location, unique: str) -> str:
     return f"v-{max(numbers, default=0) + 1:06d}-{unique}"
 
 
-def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
-    """Remove all but the newest versions, and the folders of failed builds."""
-    versions = locate(path).child("versions")
-    names = versions.names()
-    finished = sorted(name for name in names if _VERSION.fullmatch(name))
-    for name in [*finished[:-keep], *(name for name in names if name.startswith("unfinished-"))]:
-        remove_quietly(versions.child(name))
+def forget_old(path: str | os.PathLike[str], hours: float = KEPT_HOURS) -> None:
+    """Remove the versions that were replaced so long ago, and in a store what killed builds left.
+
+    All times are the file system's, so the clock of this host does not matter.
+    """
+    root = locate(path)
+    versions, current = root.child("versions"), root.child("CURRENT").read().decode().strip()
+    entries = {name: versions.child(name, _MANIFEST).entry() for name in versions.names() if _VERSION.fullmatch(name)}
+    made = {name: entry.time_ns for name, entry in entries.items() if entry is not None}
+    in_order = sorted(made, key=lambda name: made[name])
+    for name, successor in pairwise(in_order):
+        if name != current and made[in_order[-1]] - made[successor] >= hours * _HOUR_NS:
+            remove_quietly(versions.child(name))
+    if not root.is_local:
+        for name in {*abandoned_below(versions, "v-")} - {*made}:
+            remove_quietly(versions.child(name))
 
 
 # What workers open. A worker opens it once; those of one machine share its pages. No verification: the build checked
@@ -148,16 +165,16 @@ def forget_old(path: str | os.PathLike[str], keep: int = 2) -> None:
 
 def shard_index(sharded: ShardedIndex, shard: int) -> Index:
     """A shard's index."""
-    return _open_index(sharded.shard_path(shard))
+    return _opened(_open_index, sharded, sharded.shard_path(shard))
 
 
 def shard_replicas(sharded: ShardedIndex, shard: int) -> Replicas:
     """Which of a shard's subscriptions other shards store too."""
-    return _open_replicas(sharded.shard_path(shard, "copies"))
+    return _opened(_open_replicas, sharded, sharded.shard_path(shard, "copies"))
 
 
 def shard_router(sharded: ShardedIndex) -> Router:
-    return _open_router(sharded.part_path("router"))
+    return _opened(_open_router, sharded, sharded.part_path("router"))
 
 
 def planned_router(folder: str) -> Router:
@@ -169,7 +186,18 @@ def planned_router(folder: str) -> Router:
 
 def index_weights(sharded: ShardedIndex) -> Weights:
     """The version's token weights."""
-    return _open_weights(sharded.part_path("weights"))
+    return _opened(_open_weights, sharded, sharded.part_path("weights"))
+
+
+def _opened(opens: Callable[[str], T], sharded: ShardedIndex, path: str) -> T:
+    """What `opens` returns. Says so in one line if the version was removed since the handle was made."""
+    try:
+        return opens(path)
+    except FileNotFoundError:
+        version = locate(sharded.path)
+        if version.is_folder():
+            raise
+        raise InvalidInput(f"{version.shown} was replaced and is removed by now; open the index again") from None
 
 
 _open_index = lru_cache(256)(partial(open_index, verify=False))

@@ -32,6 +32,7 @@ from nearcast.ingest.pipeline.steps import Step, files_of, require_inputs, run_s
 from nearcast.ingest.sources import local_source
 from nearcast.matching.method import find_method
 from nearcast.sharding.layout import Layout
+from nearcast.sharding.sharded_index import KEPT_HOURS
 from nearcast.spark.batch.build import build_sharded
 from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest
 from nearcast.spark.batch.match import match_batch
@@ -99,13 +100,15 @@ def statistics_stage(messages: str, vocabulary: str, out: str) -> Stage:
     return Stage(step, work)
 
 
-def build_stage(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> Stage:
+def build_stage(
+    subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any], keep_hours: float = KEPT_HOURS
+) -> Stage:
     """`options`: method, space, weights (a file or None) and shards (None: by table size and cores)."""
     files = [each for each in (messages, options.get("weights")) if each]
     step = Step("build", (subscriptions, *files), (out,), dict(options))
 
     def work(session: SparkSession) -> dict[str, Any]:
-        made = build_sharded(session, subscriptions, out, messages=messages, **options)
+        made = build_sharded(session, subscriptions, out, messages=messages, keep_hours=keep_hours, **options)
         return {name: value for name, value in made.manifest.items() if isinstance(value, str | int | float)}
 
     return Stage(step, work, lambda: check_build(subscriptions, messages, out, options))

@@ -223,12 +223,6 @@ def locate(path: str | os.PathLike[str] | Location) -> Location:
     return Location(url, _path_of(url))
 
 
-def local_path(path: str | os.PathLike[str]) -> str | None:
-    """The path on local disk, or None for a place elsewhere."""
-    place = locate(path)
-    return place.path if place.is_local else None
-
-
 def _path_of(url: str) -> str:
     """The path as Arrow's file system of this URL takes it."""
     parts = urlsplit(url, allow_fragments=False)

@@ -44,6 +44,6 @@ def changes_schema(messages: Names, subscriptions: Names) -> pa.Schema:
 
 def joined_changes(parts: list[Changes]) -> Changes:
     """The changes of several steps, one step after another."""
-    if not parts:
-        return NO_CHANGES
+    if len(parts) < 2:
+        return parts[0] if parts else NO_CHANGES
     return Changes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.ids import one_id
 from nearcast.tables.messages import MessageColumns
+from nearcast.tables.moments import Time, read_moment
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -174,11 +174,11 @@ class TopK:
         self._n_published += incoming.size
         return joined_changes(parts)
 
-    def advance(self, now: datetime | int) -> pa.Table:
-        """The changes that the passing of time causes: the window of a period ends at `now` (UTC, or microseconds)."""
+    def advance(self, now: Time) -> pa.Table:
+        """The changes that the passing of time causes: the window of a period ends at `now`."""
         if not self.window.size.is_period:
             raise InvalidInput(f"a window of {self.window.size} does not depend on time; publish instead")
-        time = int(now.timestamp() * 1_000_000) if isinstance(now, datetime) else int(now)
+        time = read_moment(now)
         if time < self.window.now:
             shown = f"{formatted_time(time)} is before {formatted_time(self.window.now)}"
             raise InvalidInput(f"{shown}, the newest time so far; time does not go backwards", column="time")
@@ -257,7 +257,7 @@ class TopK:
         write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
 
     @classmethod
-    def _opened(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
         made, parts = cls.__new__(cls), header["parts"]
         made.analyser = Analyser.from_header(header["analyser"])
         made.space = Space.from_header(header["space"])
@@ -354,7 +354,7 @@ class TopK:
 
 def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
     """A saved TopK. It continues with exactly the changes that the saved one would give; the files do not change."""
-    return TopK._opened(*read_bundle(path, TOPK_FORMAT, verify))
+    return TopK.restored(*read_bundle(path, TOPK_FORMAT, verify))
 
 
 def _state_of(names: Names) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -89,9 +89,6 @@ class Window:
         """The first live message that is still in a window of a period at this time."""
         return int(_first_after(self.ring, self.first, self.stop, time - self.size.period_us))
 
-    def time_of(self, arrival: int) -> int:
-        return int(self.ring.times[arrival & (len(self.ring.times) - 1)])
-
     def ids_of(self, arrivals: np.ndarray) -> np.ndarray:
         return np.asarray(self.ring.ids[arrivals & (len(self.ring.ids) - 1)])
 

@@ -23,7 +23,9 @@ _UNITS = {
     "days": 86_400_000_000,
 }
 _PERIOD = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)})\s*")
-_RULE = "a window is a number of messages from 1 on, or a period such as timedelta(hours=1) or '90min'"
+_RULE = (
+    f"a window is a number of messages from 1 to {LARGEST_COUNT:,}, or a period such as timedelta(hours=1) or '90min'"
+)
 
 
 class WindowSize(NamedTuple):
@@ -50,7 +52,8 @@ class WindowSize(NamedTuple):
         elif isinstance(window, int | np.integer) and not isinstance(window, bool):
             if 0 < window <= LARGEST_COUNT:
                 return cls(int(window))
-        raise InvalidInput(f"window is {window!r}; {_RULE}", column="window")
+        shown = str(window) if isinstance(window, timedelta) else repr(window)
+        raise InvalidInput(f"window is {shown}; {_RULE}", column="window")
 
     @classmethod
     def _parsed(cls, text: str) -> WindowSize:

@@ -14,7 +14,7 @@ import pytest
 import nearcast as nc
 from nearcast.errors import NearcastError, StorageError
 from nearcast.storage.leftovers import abandoned_below
-from nearcast.storage.location import is_url, local_path, locate
+from nearcast.storage.location import is_url, locate
 from nearcast.tables import write_table
 
 
@@ -22,7 +22,7 @@ def test_a_local_path_is_absolute_whatever_its_form(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     for text in ("a b/c", tmp_path / "a b" / "c", f"file://{tmp_path}/a%20b/c", f"file:{tmp_path}/a b/c"):
         place = locate(text)
-        assert place.is_local and place.path == str(tmp_path / "a b" / "c") and local_path(text) == place.path
+        assert place.is_local and place.path == str(tmp_path / "a b" / "c")
     assert not is_url("a/b:c") and not is_url("c:d") and is_url("S3://bucket/x")
 
 
@@ -40,7 +40,7 @@ def test_a_local_path_is_absolute_whatever_its_form(tmp_path: Path, monkeypatch:
 )
 def test_a_url_names_a_path_on_its_file_system(url: str, path: str, known: str) -> None:
     place = locate(url)
-    assert (place.path, place.url) == (path, known) and not place.is_local and local_path(url) is None
+    assert (place.path, place.url) == (path, known) and not place.is_local
     below = place.child("c", "d.bin")
     assert below.path == f"{path}/c/d.bin" and locate(below.url) == below and below.name == "d.bin"
     assert pickle.loads(pickle.dumps(place)) == place

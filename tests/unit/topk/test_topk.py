@@ -83,19 +83,21 @@ def test_the_window_may_be_a_column() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"window": 0}, "column 'window': window is 0; a window is a number of messages from 1 on"),
+        ({"window": 0}, "column 'window': window is 0; a window is a number of messages from 1 to"),
         ({"window": -3}, "window is -3"),
         ({"window": float("nan")}, "window is nan"),
         ({"window": True}, "window is True"),
         ({"window": "soon"}, "window is 'soon'"),
-        ({"window": timedelta(0)}, "window is datetime.timedelta"),
+        ({"window": timedelta(0)}, "window is 0:00:00; a window is"),
+        ({"window": 2**31}, "window is 2147483648; a window is a number of messages from 1 to 1,073,741,824"),
         ({"window": None}, "no window; give window="),
         ({"subscriptions": {"k": [0, 1]}}, "row 0, column 'k': 0.0 is not within 1 to"),
         ({"subscriptions": {"k": [1, -4]}}, "row 1, column 'k': -4.0 is not within 1 to"),
         ({"subscriptions": {"alpha": [-0.1, 0.5]}}, "row 0, column 'alpha': -0.1 is not within 0 to 1"),
         ({"subscriptions": {"alpha": [0.5, float("nan")]}}, "row 1, column 'alpha': nan is not within 0 to 1"),
         ({"window": "0"}, "window is 0"),
-        ({"window": timedelta(seconds=-1)}, "window is datetime.timedelta"),
+        ({"window": timedelta(seconds=-1)}, "window is -1 day, 23:59:59; a window is"),
+        ({"method": "skype", "leaf": True}, "leaf is True; it is a number of subscriptions"),
         ({"method": "skype", "prune": "some"}, "prune is 'some'; it is one of igpt, ipt"),
         ({"method": "skype", "leaf": 0}, "leaf is 0; it is a number of subscriptions"),
         ({"subscriptions": {"k": [1.5, 1]}}, "row 0, column 'k': 1.5 is not a whole number"),
@@ -159,6 +161,44 @@ def test_the_clock_may_not_go_backwards() -> None:
     with pytest.raises(nc.InvalidInput, match="column 'time': .*time does not go backwards"):
         top.advance(datetime(2026, 1, 1, 11, tzinfo=UTC))
     assert len(top.window) == 1 and top.results(1).num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        (float("nan"), "nan is no time; give a datetime"),
+        ("soon", "'soon' is no time"),
+        (np.datetime64("NaT"), "the time is NaT"),
+        (True, "True is no time"),
+    ],
+)
+def test_a_clock_needs_a_moment(now: Any, words: str) -> None:
+    top = made(timedelta(hours=1))
+    top.publish(message(1, "a", time="2026-01-01T12:00:00Z"))
+    with pytest.raises(nc.InvalidInput, match=f"column 'now': {words}"):
+        top.advance(now)
+    assert len(top.window) == 1 and top.results(1).num_rows == 1
+
+
+def test_moments_of_all_spellings_are_one() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    micro = int(noon.timestamp()) * 1_000_000
+    for now in (noon, noon.replace(tzinfo=None), "2026-01-01T12:00:00Z", np.datetime64("2026-01-01T12:00"), micro):
+        top = made(timedelta(hours=1))
+        top.advance(now)
+        assert top.window.now == micro
+
+
+def test_ids_that_no_subscription_can_have_are_refused() -> None:
+    top = made()
+    top.publish(message(1, "a b"))
+    for ids in (["x"], [1.5], "x", [float("nan")], [[1]]):
+        with pytest.raises(nc.InvalidInput, match="column 'id': .*id"):
+            top.unsubscribe(ids)
+    for number in ("x", 1.5, None):
+        with pytest.raises(nc.InvalidInput, match="column 'id': .*id"):
+            top.results(number)
+    assert len(top) == 2 and top.unsubscribe(1).num_rows == 1 and top.unsubscribe([]).num_rows == 0
 
 
 def test_bad_subscriptions_change_nothing() -> None:

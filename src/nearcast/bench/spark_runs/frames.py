@@ -7,7 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from nearcast import spark as ncs
 from nearcast.arrays.jit.mode import compile_now
 from nearcast.bench.spark_runs.processes import cpu_seconds
 from nearcast.bench.spark_runs.rates import SPACE, Data, seconds_of
-from nearcast.engine.index import build_index
+from nearcast.engine.index import Index, build_index
 from nearcast.errors import NearcastError
 from nearcast.spark.batch.match import match_batch
 from nearcast.spark.runtime.java import find_java
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _BATCH = 65_536
 _ROW_GROUP = 65_536
 _FEW, _MANY = 20, 220  # null tasks
-_TEXT = "text.parquet"
+TEXTS, WARM_UP = "text.parquet", "warm-up.parquet"
+_WARM_UP_MESSAGES = 500_000
 _OUT, _FILES_OUT, _LIBRARY_OUT = "frames-out", "frames-files", "library-out.parquet"
 Job = Callable[[], Any]
 
@@ -38,35 +39,59 @@ Job = Callable[[], Any]
 def against_frames(session: SparkSession, data: Data, rounds: int) -> dict[str, Any]:
     """Microseconds of CPU over all processes for a message, by path, and what a session of others costs."""
     write_texts(data)
-    library = library_jobs(data)
-    frames = library | file_jobs(session, data) | frame_jobs(session, data.path("index"), data.path(_TEXT))
-    measured = {"classic": cpu_of_each(frames, data.n_messages, rounds)}
+    index = build_index(data.subscriptions, space=SPACE)
+
+    def jobs(texts: str) -> dict[str, Job]:
+        found = library_jobs(index, data, texts) | file_jobs(session, data, texts)
+        return found | frame_jobs(session, data.path("index"), data.path(texts))
+
+    warm_up(jobs(WARM_UP))
+    measured: dict[str, Any] = {"classic": cpu_of_each(jobs(TEXTS), data.n_messages, rounds)}
     require_same_pairs(session, data)
     for mode in ("classic", "connect"):
         measured[f"foreign {mode}"] = _in_own_process(mode, data, rounds)
-    return {"subscriptions": data.n_subscriptions, "messages": data.n_messages, "rounds": rounds, **measured}
+    about = {"subscriptions": data.n_subscriptions, "messages": data.n_messages, "rounds": rounds}
+    return {**about, **measured, "ratios": _ratios(measured)}
+
+
+def _ratios(measured: dict[str, Any]) -> dict[str, float]:
+    """The figures that the goals are about: CPU of a path over that of the library; the file path is the inverse."""
+    ours = measured["classic"]
+    found = {"library / file path, Parquet to Parquet": ours["library, to Parquet"] / ours["file path"]}
+    foreign = {mode: measured[f"foreign {mode}"]["cpu_us_per_message"] for mode in ("classic", "connect")}
+    for mode, figures in {"own": ours, **foreign}.items():
+        for path in ("frames, noop", "SQL, noop"):
+            for library in ("library, memory", "library, from Parquet"):
+                found[f"{mode} session, {path} / {library}"] = figures[path] / ours[library]
+    return found
 
 
 def write_texts(data: Data) -> None:
-    """The messages with a text in place of the list of tokens."""
+    """The messages with a text in place of the list of tokens, and the first of them to warm up."""
     table = pq.read_table(data.messages)
     texts = pc.binary_join(table["tokens"].combine_chunks(), " ").cast(pa.string())
     table = table.drop_columns(["tokens"]).append_column("text", texts)
-    pq.write_table(table, data.path(_TEXT), row_group_size=_ROW_GROUP)
+    pq.write_table(table, data.path(TEXTS), row_group_size=_ROW_GROUP)
+    pq.write_table(table.slice(0, _WARM_UP_MESSAGES), data.path(WARM_UP), row_group_size=_ROW_GROUP)
+
+
+def warm_up(jobs: dict[str, Job]) -> None:
+    """Two turns of all jobs: before, Java interprets and compiles. All messages would take minutes without need."""
+    for job in [*jobs.values()] * 2:
+        job()
 
 
 def cpu_of_each(jobs: dict[str, Job], n_messages: int, rounds: int) -> dict[str, float]:
-    """Median microseconds of CPU for a message, by job. The jobs take turns; the first two rounds do not count."""
+    """Median microseconds of CPU for a message, by job. The jobs take turns."""
     found: dict[str, list[float]] = {name: [] for name in jobs}
-    for turn in range(rounds + 2):
+    for _ in range(rounds):
         for name, job in jobs.items():
             before = cpu_seconds()
             job()
             after = cpu_seconds()
             if before is None or after is None:
                 raise NearcastError("CPU times of processes are read from /proc, which is not here")
-            if turn > 1:
-                found[name].append(1e6 * (after - before) / n_messages)
+            found[name].append(1e6 * (after - before) / n_messages)
     return {name: statistics.median(values) for name, values in found.items()}
 
 
@@ -94,24 +119,29 @@ def _into_nothing(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def file_jobs(session: SparkSession, data: Data) -> dict[str, Job]:
-    out = data.path(_FILES_OUT)
-    return {"file path": lambda: match_batch(session, data.path("index"), data.path(_TEXT), out, layout="replicated")}
+def file_jobs(session: SparkSession, data: Data, texts: str) -> dict[str, Job]:
+    index, out = data.path("index"), data.path(_FILES_OUT)
+    return {"file path": lambda: match_batch(session, index, data.path(texts), out, layout="replicated")}
 
 
-def library_jobs(data: Data) -> dict[str, Job]:
-    index = build_index(data.subscriptions, space=SPACE)
-    in_memory = [pa.Table.from_batches([batch]) for batch in pq.read_table(data.path(_TEXT)).to_batches(_BATCH)]
+def library_jobs(index: Index, data: Data, texts: str) -> dict[str, Job]:
+    """One table of matches at a time is in memory."""
+    path = data.path(texts)
+    in_memory = [pa.Table.from_batches([batch]) for batch in pq.read_table(path).to_batches(_BATCH)]
+
+    def match(tables: Iterable[pa.Table]) -> None:
+        for table in tables:
+            index.match(table)
 
     def write() -> None:
         schema = index.match(in_memory[0].slice(0, 0)).schema
         with pq.ParquetWriter(data.path(_LIBRARY_OUT), schema) as writer:
-            for table in _tables(data.path(_TEXT)):
+            for table in _tables(path):
                 writer.write_table(index.match(table))
 
     return {
-        "library, memory": lambda: [index.match(table) for table in in_memory],
-        "library, from Parquet": lambda: [index.match(table) for table in _tables(data.path(_TEXT))],
+        "library, memory": lambda: match(in_memory),
+        "library, from Parquet": lambda: match(_tables(path)),
         "library, to Parquet": write,
     }
 
@@ -134,7 +164,8 @@ def require_same_pairs(session: SparkSession, data: Data) -> int:
 
 
 def _in_own_process(mode: str, data: Data, rounds: int) -> dict[str, Any]:
-    command = [sys.executable, "-m", __name__, mode, data.path("index"), data.path(_TEXT), str(rounds)]
+    paths = [data.path(name) for name in ("index", TEXTS, WARM_UP)]
+    command = [sys.executable, "-m", __name__, mode, *paths, str(rounds)]
     settings = {"JAVA_HOME": str(find_java()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     path = os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")]))
     environment = {**os.environ, **settings, "PYTHONPATH": path}
@@ -146,21 +177,25 @@ def _in_own_process(mode: str, data: Data, rounds: int) -> dict[str, Any]:
     return found
 
 
-def measure_foreign_session(mode: str, index: str, messages: str, rounds: int) -> dict[str, Any]:
+def measure_foreign_session(mode: str, index: str, messages: str, few: str, rounds: int) -> dict[str, Any]:
     """Seconds of the first job, CPU of a null task, and CPU of a message, with Spark's own settings and daemon."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
     session = (builder.remote("local[2]") if mode == "connect" else builder.master("local[2]")).getOrCreate()
-    session.range(0, 1000, 1, 4).write.format("noop").mode("overwrite").save()  # Java is ready, Python is not
-    few = session.read.parquet(messages).limit(100)
-    first = seconds_of(lambda: ncs.match(few, ncs.open_index(index)).collect())
+    some = session.read.parquet(few).limit(100)
+    some.collect()  # Java is ready, Python is not
+    first = seconds_of(lambda: ncs.match(some, ncs.open_index(index)).collect())
+    warm_up(_without_metrics(frame_jobs(session, index, few)))
     n = session.read.parquet(messages).count()
-    jobs = {name: job for name, job in frame_jobs(session, index, messages).items() if "metrics" not in name}
-    cpu = cpu_of_each(jobs, n, rounds)
+    cpu = cpu_of_each(_without_metrics(frame_jobs(session, index, messages)), n, rounds)
     found = {"first_job_seconds": first, "null_task_cpu_ms": _null_task_ms(session), "cpu_us_per_message": cpu}
     session.stop()
     return found
+
+
+def _without_metrics(jobs: dict[str, Job]) -> dict[str, Job]:
+    return {name: job for name, job in jobs.items() if "metrics" not in name}
 
 
 def _null_task_ms(session: SparkSession) -> float:
@@ -182,6 +217,6 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 if __name__ == "__main__":
     compile_now()
-    given = sys.argv[1:]
-    found_here = measure_foreign_session(given[0], given[1], given[2], int(given[3]))
+    _, mode, index, messages, few, rounds = sys.argv
+    found_here = measure_foreign_session(mode, index, messages, few, int(rounds))
     sys.stdout.write(json.dumps(found_here) + "\n")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.jit.mode import compile_now
-from nearcast.bench.top_runs.workload import TopSizes, TopWorkload
-from nearcast.errors import InvalidInput, NearcastError
+from nearcast.bench.top_runs.filled import FilledWindows
+from nearcast.bench.top_runs.parts import timing_parts
+from nearcast.errors import NearcastError
 from nearcast.matching.variant import Variant, variant_of
 from nearcast.model import Changes
 from nearcast.topk.buffered.buffered_method import BufferedTop
@@ -24,8 +25,9 @@ WARM_UP = 20
 BATCH = 100
 """Messages of a call when the cost of calls is not wanted."""
 
-Log = dict[tuple[int, int], Changes]
-"""The changes of each call, by its first and last message."""
+
+class Log(dict[tuple[int, int], Changes]):
+    """The changes of each call, by its first and last message."""
 
 
 class Disagreement(NearcastError):
@@ -35,8 +37,8 @@ class Disagreement(NearcastError):
 class TopBenchmark:
     """Runs methods one after another, each over a window that is full at the start."""
 
-    def __init__(self, workload: TopWorkload, sizes: TopSizes, seconds: float, step: Step) -> None:
-        self.workload, self.sizes, self.seconds, self.step = workload, sizes, seconds, step
+    def __init__(self, filled: FilledWindows, seconds: float, step: Step) -> None:
+        self.filled, self.seconds, self.step = filled, seconds, step
 
     def run(self, methods: Sequence[str]) -> dict[str, Any]:
         """{arrivals: figures by method, streams: figures by method}. Ends with the first difference in changes."""
@@ -45,25 +47,17 @@ class TopBenchmark:
         arrivals: dict[str, Any] = {}
         streams: dict[str, Any] = {}
         logs: dict[str, Log] = {}
+        sizes, messages = self.filled.sizes, self.filled.workload.messages
         for place, variant in enumerate(variants):
-            top = self._filled(variant)
-            coming = top.read_messages(self.workload.messages.slice(self.sizes.window))
+            self.step(f"{variant.label}: window and subscriptions")
+            top = self.filled.open(variant)
+            coming = top.read_messages(messages.slice(sizes.window))
             if place == 0:
                 for other in variants:
                     arrivals[other.label] = self._arrivals(top, other, coming)
             streams[variant.label], logs[variant.label] = self._stream(top, variant, coming)
         _compare(logs)
-        return {"sizes": self.sizes._asdict(), "arrivals": arrivals, "streams": streams}
-
-    def _filled(self, variant: Variant) -> TopK:
-        self.step(f"{variant.label}: window and subscriptions")
-        work = self.workload
-        top = TopK(None, self.sizes.window, variant.name, work.weights, work.space, **variant.options)
-        if not isinstance(top.method, BufferedTop):
-            raise InvalidInput(f"method '{variant.name}' has no buffers; measure one of those with an index of rows")
-        top.publish(work.messages.slice(0, self.sizes.window))
-        top.subscribe(work.subscriptions)
-        return top
+        return {"sizes": sizes._asdict(), "arrivals": arrivals, "streams": streams}
 
     def _arrivals(self, top: TopK, variant: Variant, coming: IncomingMessages) -> dict[str, Any]:
         """Time to find the rows that messages concern, over the thetas of `top`. Nothing arrives."""
@@ -92,23 +86,31 @@ class TopBenchmark:
         return {"messages": n, **_times(taken), "concerned": concerned / n, "bytes": bytes_a_row, "work": work}
 
     def _stream(self, top: TopK, variant: Variant, coming: IncomingMessages) -> tuple[dict[str, Any], Log]:
-        """Publish messages one by one until half of the time or of the messages is over, then in batches."""
+        """Publish messages one by one until a third of the time or of the messages is over, in batches, and by part."""
         self.step(f"{variant.label}: stream")
-        log: Log = {}
-        self._publish(top, coming, (0, WARM_UP, 1), log)
-        before = top.stats
-        taken = self._publish(top, coming, (WARM_UP, coming.size // 2, 1), log)
-        reached = WARM_UP + len(taken)
-        stop = min(coming.size, -(-reached // BATCH) * BATCH)
-        self._publish(top, coming, (reached, stop, 1), log, in_time=False)
-        batches = self._publish(top, coming, (stop, coming.size // BATCH * BATCH, BATCH), log)
-        stats = {name: count - before[name] for name, count in top.stats.items()}
-        method, n = top.method, stats["messages"]
+        method, log = top.method, Log()
         assert isinstance(method, BufferedTop)
+        self._publish(top, coming, (0, WARM_UP, 1), log)
+        third = coming.size // 3 // BATCH * BATCH
+        before = top.stats
+        taken = self._publish(top, coming, (WARM_UP, third, 1), log)
+        reached = WARM_UP + len(taken)
+        stop = min(third, -(-reached // BATCH) * BATCH)
+        self._publish(top, coming, (reached, stop, 1), log, in_time=False)
+        batches = self._publish(top, coming, (stop, stop + third, BATCH), log)
+        stop += len(batches) * BATCH
+        with timing_parts(method) as timer:
+            by_part = self._publish(top, coming, (stop, stop + third, BATCH), log)
+        stats = {name: count - before[name] for name, count in top.stats.items()}
+        n = stats["messages"]
+        micro = 1e6 * np.array(batches) / BATCH
         figures = {
             "messages": n,
             **_times(taken),
-            "batch_us": 1e6 * sum(batches) / max(1, len(batches) * BATCH),
+            "batch_us": float(micro.mean()),
+            "batch_us_least": float(micro.min()),
+            "batch_us_most": float(micro.max()),
+            "parts_us": {part: 1e6 * each / len(by_part) / BATCH for part, each in timer.seconds.items()},
             "refills_per_1000_expiries": 1000 * stats["refills"] / max(1, stats["expired"]),
             "inserts": stats["inserts"] / n,
             "touched": stats["touched"] / n,
@@ -121,14 +123,17 @@ class TopBenchmark:
     def _publish(
         self, top: TopK, coming: IncomingMessages, part: tuple[int, int, int], log: Log, in_time: bool = True
     ) -> list[float]:
-        """Publish some messages, in calls of so many, while there is time; return the seconds of each call."""
+        """Publish the messages of a range (start, stop, step), a step a call, while there is time.
+
+        Returns the seconds of each call.
+        """
         taken = list[float]()
         for at in range(*part):
             messages = coming.part(at, at + part[2])
             start = time.process_time()
             log[at, at + part[2]] = top.publish_read(messages)
             taken.append(time.process_time() - start)
-            if in_time and sum(taken) > self.seconds / 2:
+            if in_time and sum(taken) > self.seconds / 3:
                 break
         return taken
 

@@ -240,6 +240,10 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     k: Annotated[int, Option("-k", min=1, help="Messages in each best list.")] = 20,
     budget: Annotated[float, Option(help="CPU seconds for each measurement; slow methods get fewer messages.")] = 20.0,
     seed: Annotated[int, Option(help="Seed of the random draws.")] = 1,
+    filled: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Keep the full windows here for the next run: filling takes most of the time."),
+    ] = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="FILE", help="Also write the figures to this file, as JSON.")
     ] = None,
@@ -249,18 +253,20 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
 
     Arrivals: the time to find the subscriptions that a message concerns, over the same buffers. Streams: the time of
     a message with everything, each method with its own buffers. If two methods give different changes, the run ends
-    with the first difference. Without --source, words and places are drawn at random.
+    with the first difference. Parts: where the time of a message goes, timed around calls. Without --source, words
+    and places are drawn at random.
 
     \b
     Example:
       nearcast bench top -n 100000 -w 100000 --methods "norm-lists,skype" --out top.json
-      nearcast bench top --source messages.csv -n 1000000 -w 200000 --budget 60
+      nearcast bench top --source messages.csv -n 1000000 -w 200000 --budget 60 --filled windows
     """
     from nearcast.bench.top_runs.workload import TopSizes
     from nearcast.cli.bench import top_action
 
     sizes = TopSizes(subscriptions, window, messages, k, seed)
-    top_action.run(sizes, source, read_names(methods), budget, out, as_json)
+    files = top_action.Files(source, filled, out)
+    top_action.run(sizes, files, read_names(methods), budget, as_json)
 
 
 def moving(  # noqa: PLR0913  the options of a command are its parameters

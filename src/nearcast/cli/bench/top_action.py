@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group
 
 from nearcast.bench.runs.environment import describe_environment
+from nearcast.bench.top_runs.filled import FilledWindows, refill_of
 from nearcast.bench.top_runs.measure import TopBenchmark
+from nearcast.bench.top_runs.parts import PARTS
 from nearcast.bench.top_runs.workload import TopSizes, make_workload
 from nearcast.cli.console import counted_steps, show, text_table
 from nearcast.matching.variant import variant_of
@@ -30,19 +33,31 @@ _STREAMS = (
 )
 
 
-def run(
-    sizes: TopSizes, source: Path | None, methods: Sequence[str], budget: float, out: Path | None, as_json: bool
-) -> None:
+class Files(NamedTuple):
+    """What a run reads and writes: real messages, full windows that it keeps, and the figures."""
+
+    source: Path | None
+    filled: Path | None
+    out: Path | None
+
+
+def run(sizes: TopSizes, files: Files, methods: Sequence[str], budget: float, as_json: bool) -> None:
     """Measure, print, and write. Unknown methods and options raise before anything runs."""
     for variant in map(variant_of, methods):
         check_options(find_method(variant.name), variant.options)
-    with counted_steps(1 + 3 * len(methods), as_json) as step:
+        refill_of(variant)
+    source, out = files.source, files.out
+    with (
+        tempfile.TemporaryDirectory(prefix="nearcast-bench-") as temporary,
+        counted_steps(1 + 3 * len(methods), as_json) as step,
+    ):
         step("drawing messages and subscriptions")
-        result = TopBenchmark(make_workload(sizes, source), sizes, budget, step).run(methods)
+        filled = FilledWindows(files.filled or Path(temporary), make_workload(sizes, source), sizes, source)
+        result = TopBenchmark(filled, budget, step).run(methods)
     result |= {"source": None if source is None else source.name, "environment": describe_environment()}
     if out is not None:
         out.write_text(json.dumps(result, indent=1) + "\n")
-    show(result, as_json, Group(_arrivals(result["arrivals"]), _streams(result["streams"])))
+    show(result, as_json, Group(_arrivals(result["arrivals"]), _streams(result["streams"]), _parts(result["streams"])))
 
 
 def _arrivals(figures: dict[str, Any]) -> Any:
@@ -64,6 +79,13 @@ def _streams(figures: dict[str, Any]) -> Any:
         times = shown(each["mean_us"], each["p99_us"], each["batch_us"])
         rows.append((name, *times, *work, *shown(beyond_row, each["bytes_a_message"])))
     return text_table(_STREAMS, rows)
+
+
+def _parts(figures: dict[str, Any]) -> Any:
+    """µs a message of each part, when every part is a call of its own."""
+    parts = [part for part in PARTS if any(part in each["parts_us"] for each in figures.values())]
+    rows = [(name, *shown(*(each["parts_us"].get(part, 0.0) for part in parts))) for name, each in figures.items()]
+    return text_table(("by part, µs", *parts), rows)
 
 
 def shown(*values: float) -> tuple[str, ...]:

@@ -100,6 +100,9 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
     ] = None,
     space: Space = None,
     analyser: AnalyserName = None,
+    keep_hours: Annotated[
+        float, Option(min=0, help="Remove versions of the index that were replaced so many hours ago.")
+    ] = 24.0,
     master: Master = None,
     force: Force = False,
     as_json: Json = False,
@@ -116,7 +119,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
 
     options = {"shards": shards, "method": method, "space": read_space(space), "weights": weights}
     options |= given(analyser=analyser)
-    stage = build_stage(subscriptions, messages, out, options)
+    stage = build_stage(subscriptions, messages, out, options, keep_hours)
     run_one_step(stage, master, force, as_json)
 
 

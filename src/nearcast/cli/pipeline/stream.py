@@ -65,11 +65,12 @@ def stream(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.ingest.pipeline.steps import require_inputs
 
     files = [messages] if source == "files" else []
-    require_inputs([index, *files, *([str(changes)] if changes else [])])
-    check_stream(index, messages if files else None, [str(out), str(checkpoint)])
+    change_log = str(changes) if changes else None
+    check_stream(index, messages if files else None, [str(out), str(checkpoint)], change_log)
+    require_inputs([index, *files, *([change_log] if change_log else [])])
     options: dict[str, Any] = {"once": once, "source": source, "sink": sink, "every": every, "max_files": max_files}
     options |= {"fail_on_data_loss": not skip_lost_data, "most_attempts": most_attempts}
-    options |= {"changes": str(changes) if changes else None, **read_stream_options(option or [])}
+    options |= {"changes": change_log, **read_stream_options(option or [])}
     paths = [index, messages, str(out), str(checkpoint)]
     with on_spark(master, as_json) as spark:
         result = _run_with_progress(spark, paths, options)

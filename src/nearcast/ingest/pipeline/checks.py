@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,14 +39,16 @@ def check_match(index: str, messages: str) -> None:
     check_table(messages, "messages")
 
 
-def check_stream(index: str, messages: str | None, outputs: Sequence[str]) -> None:
+def check_stream(index: str, messages: str | None, outputs: Sequence[str], changes: str | None = None) -> None:
     """Raise what a stream would raise about its places, without Spark."""
-    if messages is not None and not Path(messages).is_dir():
+    if messages is not None and not mounted_folder(messages, "folder of messages").is_dir():
         raise InvalidInput(f"{messages} is no folder; a stream reads message files that are moved into one")
-    open_sharded(index)
+    if changes is not None:
+        mounted_folder(changes, "change log")
     marks = ("_stream.json", "stream.json")
     for path, what, mark in zip(outputs, ("output", "checkpoint"), marks, strict=True):
         check_own(mounted_folder(path, what), mark)
+    open_sharded(index)
 
 
 def check_table(path: str, kind: Kind | None = None) -> None:

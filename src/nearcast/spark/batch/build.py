@@ -29,8 +29,10 @@ from nearcast.sharding.routing.router import Assigned, Router, hashes_of
 from nearcast.sharding.shard_assembly import AllRouted, assemble, write_parquet
 from nearcast.sharding.shard_build import NO_SUBSCRIPTIONS, SAMPLE, SHARDS, BuildSettings, BuiltShard, build_shard
 from nearcast.sharding.sharded_index import (
+    KEPT_HOURS,
     PLANNED_ROUTER,
     ShardedIndex,
+    forget_old,
     index_weights,
     new_version,
     planned_router,
@@ -72,6 +74,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     analyser: Analyser | str | None = None,
     weights: Any = None,
     on_bad: OnBad = "skip",
+    keep_hours: float | None = KEPT_HOURS,
 ) -> ShardedIndex:
     """Divide a subscriptions table into shards, build them, and make the result the current version at `out`.
 
@@ -80,7 +83,10 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     `shards` follows from the size of the table and the number of cores.
     `weights` are the token weights for kind `rank`, as in `build_index`: a table (token, weight), a vocabulary, or the
     file of either. The default is ln(1 + N/df) over all of these subscriptions. Every shard has the same weights.
+    Versions that were replaced `keep_hours` ago are removed; None keeps all.
     """
+    if keep_hours is not None and not keep_hours >= 0:
+        raise InvalidInput(f"keep_hours is a number of hours from 0 on, or None to keep all versions, not {keep_hours}")
     if shards is not None and shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method("match", method)
@@ -98,10 +104,13 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
         reports = _run(session, settings, source, shards) if source.tasks else []
         manifest = assemble(settings, router, sample, reports, on_bad)
         manifest["table"] = locate(subscriptions).shown if isinstance(subscriptions, str) else OWN_TABLE
-        return publish(out, folder, manifest)
+        made = publish(out, folder, manifest)
     except BaseException:
         remove_quietly(folder)
         raise
+    if keep_hours is not None:
+        forget_old(out, keep_hours)
+    return made
 
 
 def _written_by(write: WriteTable, folder: Location) -> str:

@@ -19,6 +19,7 @@ from nearcast.ingest.written_table import finish_table, write_part
 from nearcast.sharding.index_handle import IndexHandle, open_handle
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
+from nearcast.sharding.sharded_index import KEPT_HOURS
 from nearcast.spark.batch.build import SAMPLED_MESSAGES, build_sharded
 from nearcast.spark.frames.match import Task
 from nearcast.spark.runtime.session import DataFrame
@@ -45,13 +46,14 @@ def build_index(  # noqa: PLR0913  each is a choice of the user
     analyser: Analyser | str | None = None,
     on_bad: OnBad = "skip",
     extra: Literal["raise", "ignore"] = "raise",
+    keep_hours: float | None = KEPT_HOURS,
 ) -> IndexHandle:
     """Build an index from a DataFrame, and make it the current version at `path`: a folder, or a URL of a store.
 
     `sample` has expected messages, by which the shards are balanced. `columns` and `sample_columns` give columns by
     their names in a subscriptions and a messages table. Bad rows are in `rejects()` of the result, or
     with on_bad="raise" nothing is published and the first one is raised. `weights`, `space` and `analyser` are those of
-    `nearcast.build_index`.
+    `nearcast.build_index`. Versions that were replaced `keep_hours` ago are removed; None keeps all.
     """
     place = locate(path)
     if on_bad not in ("raise", "skip") or extra not in ("raise", "ignore"):
@@ -70,6 +72,7 @@ def build_index(  # noqa: PLR0913  each is a choice of the user
         analyser=analyser,
         weights=weights,
         on_bad=on_bad,
+        keep_hours=keep_hours,
     )
     return open_handle(place.url, version=locate(made.path).name)
 

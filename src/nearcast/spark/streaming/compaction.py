@@ -102,6 +102,7 @@ class Compactor:
             space=dialect.space.bounds if dialect.space.planar else None,
             analyser=dialect.analyser,
             weights=index_weights(base),  # later subscriptions must not change the scores of earlier ones
+            keep_hours=None,  # the checkpoint removes the versions that no record names
         )
 
     def _table_of(self, base: ShardedIndex) -> str:

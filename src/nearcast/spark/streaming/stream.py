@@ -77,7 +77,7 @@ def run_stream(
     stream. `changes` is a folder of change files (see sharding/live/changes.py). `options` are the fields of
     StreamOptions. A sink gets each batch's matches after they are in `out`, as (DataFrame, batch number); after a
     crash it may get a batch again, with the same rows. Returns the counts batches, messages, pairs, rejected, changes,
-    changes_rejected, change_files_waiting and files_ignored, and the seconds.
+    changes_rejected, change_files_waiting, files_ignored and files_overwritten, and the seconds.
     """
     given = _checked(options)
     started = time.perf_counter()
@@ -90,11 +90,12 @@ def run_stream(
     options_of_source = {**more, **given.source_options}
     with plain_failures():
         how = BatchInput(deliver_files if has_files else deliver_values, has_files)
+        messages = str(mounted_folder(messages, "folder of messages")) if has_files else messages
         source = retry_slow_start(lambda: open_source(session, given.source, messages, options_of_source))
         query = StreamQuery(source, how, _Places(index, out, checkpoint, changes), given)
         query.run()
-    ignored = {"files_ignored": count_other_files(Path(messages))} if has_files else {}
-    return {**query.counts, **ignored, "seconds": time.perf_counter() - started}
+    files = query.count_files(Path(messages)) if has_files else {}
+    return {**query.counts, **files, "seconds": time.perf_counter() - started}
 
 
 def stream(
@@ -157,11 +158,13 @@ class StreamQuery:
             session = source.sparkSession
             self._compactor = Compactor(session, saved, given.subscriptions, given.compact_share, bounds)
             chooser = InputChooser(saved, places.index, dialect_of, self._compactor)
-            changes = ChangeFolder(Path(places.changes)) if places.changes is not None else None
+            changes = ChangeFolder(mounted_folder(places.changes, "change log")) if places.changes is not None else None
             sink = open_sink(given.sink, given.sink_options)
             self._batches = Batches(chooser, self._output, how, changes, sink, given.on_batch, given.most_attempts)
             newest = saved.newest()
             saved.source_log.check(None if newest is None else newest.batch, self._output.newest())
+            if how.has_files and given.fail_on_data_loss:
+                saved.source_log.check_files()
         except BaseException:
             self._release()
             raise
@@ -219,6 +222,11 @@ class StreamQuery:
     def counts(self) -> dict[str, Any]:
         failure = {} if self._compactor.failure is None else {"compaction_failed": self._compactor.failure}
         return {**self._batches.counts, **self._batches.waiting(), **failure}
+
+    def count_files(self, folder: Path) -> dict[str, int]:
+        """The numbers of files in a folder of messages that are not read: of other endings, and overwritten ones."""
+        overwritten = self._checkpoint.source_log.overwritten()
+        return {"files_ignored": count_other_files(folder), "files_overwritten": len(overwritten)}
 
     def stop(self) -> None:
         """Stop after the current batch; a second interrupt does not wait for the batch."""

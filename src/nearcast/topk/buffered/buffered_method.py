@@ -203,14 +203,17 @@ class BufferedTop(TopMethod):
         return float(self.buffers.arrays.counts.sum()) / max(1, len(self.rows))
 
     def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The entries of all buffers. The index of rows and the index of messages are built again."""
+        """The entries of all buffers, and what the policy has learned. The two indexes are built again."""
         buffers, high = self.buffers.arrays, self.rows.high
         starts = starts_of(buffers.counts[:high].astype(np.int64))
         at = np.arange(starts[-1]) + np.repeat(buffers.starts[:high] - starts[:-1], buffers.counts[:high])
-        return {"starts": starts, "rounded": buffers.rounded[at], "arrivals": buffers.arrivals[at]}, {}
+        return {"starts": starts, "rounded": buffers.rounded[at], "arrivals": buffers.arrivals[at]}, {
+            "policy": self.policy.state()
+        }
 
     def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
         live, rows, starts = self.rows.live_rows(), self.rows.arrays, arrays["starts"]
+        self.policy.restore(header.get("policy", {}))
         self.buffers.add_rows(live, len(rows.ks), self.policy.sizes(rows.ks[live]))
         self.wheel.add_rows(len(rows.ks))
         self._touched = with_touched_room(self._touched, len(rows.ks), 0, 0)

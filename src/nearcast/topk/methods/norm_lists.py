@@ -76,30 +76,17 @@ class NormListsTop(BufferedTop):
         self._touched = with_touched_room(self._touched, len(self.rows.arrays.ks), n_touched, n_entries)
 
     def _core(self) -> fused.Core:
-        lists = self.dissemination
         return fused.Core(
-            ring=self.window.ring,
-            rows=self.rows.arrays,
             inputs=self._inputs(),
             buffers=self.buffers.arrays,
             buffer_head=self.buffers.head,
             wheel=self.wheel.arrays,
             touched=self._touched,
             log=self._log,
-            lists=lists.lists,
-            slots=lists.slots,
-            message=lists.message,
-            scratch=lists.scratch,
-            row_terms=lists.row_terms,
-            values=lists.values_of(len(self.weights)),
-            scores=lists.scores,
+            lists=self.dissemination.index(self.weights),
             stretches=self.messages.stretches,
             postings=self.messages.postings,
             postings_head=self.messages.head,
-            weights=self.weights,
-            embedding=self.embedding,
-            metric=self.metric,
-            to_refill=self._touched.rows_to_refill,
             bounds=self._bounds,
             counts=self._counts,
         )

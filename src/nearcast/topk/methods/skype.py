@@ -9,8 +9,9 @@ Layout     Cells; posting lists by term and leaf, side by side; postings of 50 b
 Cost       An arrival visits the cells that it can reach, then reads the groups of its terms in the leaves among them.
 Deviates   Lists are read term by term, not leaf by leaf, so that those of a term are neighbours in memory. The words
            of the terms seen so far are summed exactly, since skipped groups would leave some out and the bound on
-           unseen terms would then be wrong. Alpha near 1 and near 0 have no text and no spatial limit. Rows are added
-           in bulk; the few that are new are in plain lists. The message index is ours, not an IR-tree.
+           unseen terms would then be wrong. On the sphere the outer bound is that of a cell's box in three
+           dimensions. Alpha near 1 and near 0 have no text and no spatial limit. Rows are added in bulk; the few that
+           are new are in plain lists. The message index is ours, not an IR-tree.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.topk.buffered.buffered_method import BufferedTop
 from nearcast.topk.dissemination.contract import Dissemination
-from nearcast.topk.dissemination.igpt import Igpt
+from nearcast.topk.dissemination.igpt import Igpt, Places
 from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
@@ -44,7 +45,7 @@ class SkypeTop(BufferedTop):
         refill: str = "cskyband",
         leaf: int = 1000,
     ) -> None:
-        if not isinstance(leaf, int) or leaf < 1:
+        if not isinstance(leaf, int) or isinstance(leaf, bool) or leaf < 1:
             raise InvalidInput(f"leaf is {leaf!r}; it is a number of subscriptions, 1 or more", column="leaf")
         self.leaf = leaf
         if prune not in PRUNES:
@@ -53,4 +54,5 @@ class SkypeTop(BufferedTop):
         super().__init__(rows, window, metric, space, refill)
 
     def make_dissemination(self) -> Dissemination:
-        return Igpt(self.rows, self.metric, self.space, self.prune == "igpt", self.leaf)
+        places = Places(self.space, self.embedding)
+        return Igpt(self.rows, self.metric, places, self.prune == "igpt", self.leaf)

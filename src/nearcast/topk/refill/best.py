@@ -10,7 +10,6 @@ from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.arrays.vector import prefetch
 from nearcast.topk.buffered.buffers import COMPLETE, END, UNIT, Buffers, drop_dominated, refilled
 from nearcast.topk.embedding import Embedding
-from nearcast.topk.method import Results
 from nearcast.topk.refill.kd_order import BLOCK
 from nearcast.topk.refill.policy import Policy
 from nearcast.topk.refill.postings import MessageIndex, Postings, Stretches
@@ -109,27 +108,10 @@ class Refiller:
         counters = self._search.counters
         return int(counters[SCANNED] + WORK_OF_A_SCORE * counters[SCORED])
 
-    def best(self, row: int, n: int, floor: float, weights: np.ndarray) -> int:
-        """Search for the best n messages of a row that score at least `floor`; return how many were found."""
-        rows = self.rows.arrays
-        self._search = search = fitted(self._search, len(weights), int(rows.n_terms[row]), max(n, 1))
-        if n == 0:
-            return 0
-        while True:
-            found = int(find_best(self._world(), search, self._blocks, row, n, floor, weights))
-            if found >= 0:
-                return found
-            self._blocks = new_blocks(int(search.counters[LACKS]) * 3 // 2)
-
     def _world(self) -> World:
         index, window = self.index, self.window
         own = (self.rows.arrays, index.stretches, index.postings, self.metric, index.embedding)
         return World(window.ring, *own, window.first, window.stop)
-
-    def results(self, row: int, n: int, weights: np.ndarray) -> Results:
-        """The best n messages of a row, from the window alone."""
-        found = self.best(row, min(n, len(self.window)), BOTTOM, weights)
-        return Results(self._search.arrivals[:found].astype(np.int64), self._search.scores[:found].copy())
 
     @property
     def stats(self) -> dict[str, int]:

@@ -49,6 +49,14 @@ class Policy(ABC):
         """Take note of the messages that arrived and expired in a step."""
         return None
 
+    def state(self) -> dict[str, float]:
+        """What it has learned, for `restore`."""
+        return {}
+
+    def restore(self, state: dict[str, float]) -> None:
+        """Go on with what another one of this name has learned; an empty state changes nothing."""
+        return None
+
 
 class Raising(Policy):
     name = "raising"
@@ -128,6 +136,13 @@ class CostSkyband(Policy):
         total = n_arrived + n_expired
         if total:
             self._arrival_share += min(1.0, total / 1000) * (n_arrived / total - self._arrival_share)
+
+    def state(self) -> dict[str, float]:
+        return {"cost": self._cost, "arrival_share": self._arrival_share}
+
+    def restore(self, state: dict[str, float]) -> None:
+        self._cost = state.get("cost", self._cost)
+        self._arrival_share = state.get("arrival_share", self._arrival_share)
 
 
 def step_cost(k: int, n: int, refill_cost: float, arrival_share: float) -> float:

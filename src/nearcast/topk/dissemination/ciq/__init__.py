@@ -14,6 +14,7 @@ from nearcast.arrays.intmap import IntMap
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import starts_of
 from nearcast.geo.space import Space
+from nearcast.topk.dissemination.bulk import BulkBuilt
 from nearcast.topk.dissemination.ciq.covers import CELLS_PER_ROW, cover_rows, make_grid
 from nearcast.topk.dissemination.ciq.search import (
     FOUND,
@@ -25,34 +26,25 @@ from nearcast.topk.dissemination.ciq.search import (
     refit_limits,
     set_limits,
 )
-from nearcast.topk.dissemination.contract import Concerned, Dissemination
-from nearcast.topk.dissemination.plain_lists import PlainLists
+from nearcast.topk.dissemination.contract import Concerned
 from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
-LARGEST_YOUNG_SHARE = 0.1
-FEWEST_YOUNG = 16
 
-
-class Ciq(Dissemination):
-    """Lists by cell and term, made at once; rows that come later are in plain lists until there are many."""
+class Ciq(BulkBuilt):
+    """Lists by cell and term."""
 
     name = "ciq"
 
     def __init__(self, rows: TopRows, metric: Metric, space: Space) -> None:
         super().__init__(rows, metric)
         self.space = space
-        self._young = PlainLists(rows, metric)
-        self._is_young = np.empty(0, bool)
         self._counters = np.zeros(2, np.int64)
-        self._build(np.empty(0, np.int32))
+        self.build(np.empty(0, np.int32), np.empty(0))
 
-    def _build(self, numbers: np.ndarray) -> None:
-        """Make the lists of these rows; no row is young."""
-        self._young.remove(np.flatnonzero(self._is_young).astype(np.int32))
+    def _make(self, numbers: np.ndarray, weights: np.ndarray) -> None:
         arrays, n = self.rows.arrays, len(numbers)
-        self._is_young = np.zeros(len(arrays.ks), bool)
         self._grid = make_grid(self.space, arrays, numbers)
         cells, nearest = np.empty((n, CELLS_PER_ROW), np.int32), np.empty((n, CELLS_PER_ROW))
         cover_rows(self._grid, arrays, numbers, self.metric, cells, nearest)
@@ -84,54 +76,24 @@ class Ciq(Dissemination):
         )
         set_limits(arrays, self._lists)
         self._candidates, self._scores = np.empty(self.rows.high, np.int32), np.empty(self.rows.high)
-        self._n_built, self._n_young = n, 0
 
-    # -- rows
-
-    def add(self, numbers: np.ndarray, weights: np.ndarray) -> None:
-        is_young = np.zeros(len(self.rows.arrays.ks), bool)
-        is_young[: len(self._is_young)] = self._is_young
-        self._is_young = is_young
-        if self._n_young + len(numbers) > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
-            self._build(self.rows.live_rows())
-            return
-        self._young.add(numbers, weights)
-        self._is_young[numbers] = True
-        self._n_young += len(numbers)
-
-    def remove(self, numbers: np.ndarray) -> None:
-        is_young = self._is_young[numbers]
-        self._young.remove(numbers[is_young])
-        self._is_young[numbers] = False
-        self._n_young -= int(np.count_nonzero(is_young))
-        forget_rows(self._lists, numbers[~is_young])
+    def _forget(self, numbers: np.ndarray) -> None:
+        forget_rows(self._lists, numbers)
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
-        refit_limits(self.rows.arrays, self._lists, numbers[~self._is_young[numbers]])
+        refit_limits(self.rows.arrays, self._lists, self.old_of(numbers))
 
-    def terms_moved(self, kept: np.ndarray) -> None:
-        self._young.terms_moved(kept)
-
-    def renumber(self) -> None:
-        self._young.renumber()
-
-    # -- messages
-
-    def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
+    def _find_old(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
         ring = window.ring
         n_terms, values = int(ring.counts[arrival & (len(ring.ids) - 1)]), self.values_of(len(weights))
         merge = Merge(np.empty(n_terms, np.int64), np.empty(n_terms, np.int64), np.empty(n_terms), self._counters)
         search = Search(self._grid, self._lists, self.rows.arrays, self.metric, values)
         n = int(find_rows(search, ring, arrival, merge, self._candidates, self._scores))
-        found = Concerned(self._candidates[:n], self._scores[:n])
-        if not self._n_young:
-            return found
-        more = self._young.find(window, arrival, weights)
-        return Concerned(np.concatenate([found.rows, more.rows]), np.concatenate([found.scores, more.scores]))
+        return Concerned(self._candidates[:n], self._scores[:n])
 
     @property
     def nbytes(self) -> int:
-        return int(sum(array.nbytes for array in self._lists)) + self._young.nbytes
+        return int(sum(array.nbytes for array in self._lists)) + super().nbytes
 
     @property
     def stats(self) -> dict[str, int]:

@@ -6,12 +6,15 @@ changed, it is made anew, with fresh quantiles of alpha* and fresh limits of cel
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.geo.space import Space
-from nearcast.topk.dissemination.contract import Concerned, Dissemination
+from nearcast.topk.dissemination.bulk import FEWEST_YOUNG, BulkBuilt
+from nearcast.topk.dissemination.contract import Concerned
 from nearcast.topk.dissemination.igpt.build import make_lists, set_cells
 from nearcast.topk.dissemination.igpt.cells import NONE, least_place_of, lower_least_place, make_cells
 from nearcast.topk.dissemination.igpt.groups import move_posting, theta_star
@@ -31,80 +34,71 @@ from nearcast.topk.dissemination.igpt.search import (
     find_rows,
 )
 from nearcast.topk.dissemination.norm_lists.scan import message_of
-from nearcast.topk.dissemination.plain_lists import PlainLists
+from nearcast.topk.embedding import Embedding
 from nearcast.topk.rows import TopRows
 from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
-LARGEST_YOUNG_SHARE = 0.1
-FEWEST_YOUNG = 16
 CHANGES_PER_ROW = 8
 """The index is made anew after so many changes of thetas for each row: limits of cells only fall in between."""
 
 
-class Igpt(Dissemination):
+class Places(NamedTuple):
+    """How places are compared: exactly, and by bounds."""
+
+    space: Space
+    embedding: Embedding
+
+
+class Igpt(BulkBuilt):
     """`prunes_groups` False leaves out the bounds on groups and cells: the paper's IPT."""
 
     name = "igpt"
 
-    def __init__(self, rows: TopRows, metric: Metric, space: Space, prunes_groups: bool, leaf: int) -> None:
+    def __init__(self, rows: TopRows, metric: Metric, places: Places, prunes_groups: bool, leaf: int) -> None:
         super().__init__(rows, metric)
         self.leaf = leaf
-        self.space = space
+        self.space, self.embedding = places
         self.prunes_groups = prunes_groups
-        self._young = PlainLists(rows, metric)
-        self._is_young = np.empty(0, bool)
         self._counters = np.zeros(10, np.int64)
         self._message = message_of(64)
-        self._build(np.empty(0, np.int32), np.empty(0))
+        self.build(np.empty(0, np.int32), np.empty(0))
 
-    def _build(self, numbers: np.ndarray, weights: np.ndarray) -> None:
-        """Make the index of these rows; no row is young."""
-        self._young.remove(np.flatnonzero(self._is_young).astype(np.int32))
-        self._is_young = np.zeros(len(self.rows.arrays.ks), bool)
+    def _make(self, numbers: np.ndarray, weights: np.ndarray) -> None:
         self._weights = weights
         cells, leaves = make_cells(self.rows.arrays, numbers, self.space, self.leaf)
-        inner = set_cells(self.rows, numbers, leaves, cells, self.metric.planar)
+        inner = set_cells(self.rows, numbers, leaves, cells, self.metric)
         postings, directory = make_lists(self.rows, numbers, leaves, weights, inner)
         self._leaves = np.zeros(len(self.rows.arrays.ks), np.int32)
         self._leaves[numbers] = leaves
-        self._index = Index(self.rows.arrays, cells, postings, directory, weights, self.metric, self.prunes_groups)
+        places = (self.metric, self.embedding)
+        self._index = Index(self.rows.arrays, cells, postings, directory, weights, *places, self.prunes_groups)
         whole = (np.full(self.rows.high, NONE, np.int32), np.empty(self.rows.high, np.int32))
         n_cells = len(cells.boxes)
         by_cell = (np.empty(n_cells + 4, np.int32), np.empty(n_cells))
-        self._scratch = Scratch(*whole, *by_cell, np.empty(self.rows.high), self._counters)
-        self._n_built, self._n_changed, self._n_young = len(numbers), 0, 0
+        self._scratch = Scratch(*whole, *by_cell, np.empty(self.rows.high), np.empty(3), self._counters)
+        self._n_changed = 0
 
     # -- rows
 
     def add(self, numbers: np.ndarray, weights: np.ndarray) -> None:
-        self._is_young = grown(self._is_young, len(self.rows.arrays.ks), fill=0)
+        super().add(numbers, weights)
         self._weights = weights
-        if self._n_young + len(numbers) > max(FEWEST_YOUNG, LARGEST_YOUNG_SHARE * self._n_built):
-            self._build(self.rows.live_rows(), weights)
-            return
-        self._young.add(numbers, weights)
-        self._is_young[numbers] = True
-        self._n_young += len(numbers)
 
-    def remove(self, numbers: np.ndarray) -> None:
-        is_young = self._is_young[numbers]
-        self._young.remove(numbers[is_young])
-        self._is_young[numbers] = False
-        self._n_young -= int(np.count_nonzero(is_young))
-        forget_rows(self.rows.arrays, self._index.postings, self._index.directory, numbers[~is_young])
+    def _forget(self, numbers: np.ndarray) -> None:
+        forget_rows(self.rows.arrays, self._index.postings, self._index.directory, numbers)
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
-        old = numbers[~self._is_young[numbers]]
+        old = self.old_of(numbers)
         self._n_changed += len(old)
         if self._n_changed > CHANGES_PER_ROW * max(self._n_built, FEWEST_YOUNG):
-            self._build(self.rows.live_rows(), self._weights)
+            self.build(self.rows.live_rows(), self._weights)
             return
         index = self._index._replace(rows=self.rows.arrays)
         refile(self.rows.arrays, index.postings, index.directory, index.cells, self._leaves, old)
 
     def terms_moved(self, kept: np.ndarray) -> None:
-        self._young.terms_moved(kept)
+        super().terms_moved(kept)
         own, ranked = (
             grown(column, len(self.rows.arrays.terms), fill=0)[kept]
             for column in (self._index.directory.own, self._index.directory.ranked)
@@ -112,12 +106,12 @@ class Igpt(Dissemination):
         self._index = self._index._replace(directory=self._index.directory._replace(own=own, ranked=ranked))
 
     def renumber(self) -> None:
-        self._young.renumber()
+        super().renumber()
         self._scratch.seen[:] = NONE
 
     # -- messages
 
-    def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
+    def _find_old(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
         n_terms = int(window.ring.counts[arrival & (len(window.ring.ids) - 1)])
         if n_terms > len(self._message.terms):
             self._message = message_of(2 * n_terms)
@@ -125,17 +119,13 @@ class Igpt(Dissemination):
         query = Query(self._message, *sums, self.values_of(len(weights)), np.zeros(1, np.int64))
         scratch, index = self._scratch, self._index._replace(rows=self.rows.arrays, weights=weights)
         n = int(find_rows(index, query, window.ring, arrival, scratch))
-        found = Concerned(scratch.candidates[:n], scratch.scores[:n])
-        if not self._n_young:
-            return found
-        more = self._young.find(window, arrival, weights)
-        return Concerned(np.concatenate([found.rows, more.rows]), np.concatenate([found.scores, more.scores]))
+        return Concerned(scratch.candidates[:n], scratch.scores[:n])
 
     @property
     def nbytes(self) -> int:
         index = self._index
         arrays = (*index.cells, *index.postings, *index.directory, self._leaves, self._scratch.seen)
-        return int(sum(array.nbytes for array in arrays)) + self._young.nbytes
+        return int(sum(array.nbytes for array in arrays)) + super().nbytes
 
     @property
     def stats(self) -> dict[str, int]:

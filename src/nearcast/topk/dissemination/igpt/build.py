@@ -21,7 +21,7 @@ from nearcast.topk.dissemination.igpt.groups import (
     theta_star,
 )
 from nearcast.topk.rows import TopRows
-from nearcast.topk.score import ALPHA, NORM, X, Y
+from nearcast.topk.score import ALPHA, NORM, Metric, X, Y
 
 
 def make_lists(
@@ -107,11 +107,11 @@ def set_theta_stars(row_numbers, numbers, out):
         out[i] = theta_star(row_numbers, numbers[i])
 
 
-def set_cells(rows: TopRows, numbers: np.ndarray, leaves: np.ndarray, cells: Cells, planar: bool) -> np.ndarray:
-    """Set the limits of cells; return the distance of each row to the border of its cell, by row number."""
+def set_cells(rows: TopRows, numbers: np.ndarray, leaves: np.ndarray, cells: Cells, metric: Metric) -> np.ndarray:
+    """Set the limits of cells; return the distance of each row to the border of its cell / max_dist, by row number."""
     inner = np.zeros(rows.high)
-    place_rows(rows.arrays.numbers, numbers, leaves, cells, planar, inner)
-    return inner
+    place_rows(rows.arrays.numbers, numbers, leaves, cells, metric.planar, inner)
+    return inner / metric.max_dist
 
 
 @kernel

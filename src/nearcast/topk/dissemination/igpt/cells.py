@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import lean_kernel
-from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, meridian_km, point_box_distance
+from nearcast.geo.distance import EARTH_RADIUS_KM, RADIANS, meridian_km, point_box_euclid
 from nearcast.geo.space import Space
+from nearcast.topk.embedding import bent
 from nearcast.topk.rows import RowArrays
 from nearcast.topk.score import ALPHA, THETA, X, Y
 
@@ -18,6 +19,10 @@ SMALLEST_ALPHA = 1e-3
 """A row with a smaller alpha has no spatial limit: dividing by it would magnify rounding."""
 
 
+ROUNDING = 1e-12
+"""By which boxes in three dimensions are larger on each side, so that sines of a place in the cell lie in them."""
+
+
 class Cells(NamedTuple):
     """One cell a row. Children have higher numbers than their parents."""
 
@@ -25,6 +30,8 @@ class Cells(NamedTuple):
     children: np.ndarray  # int32[n]  the first of four children, or NONE for a leaf
     parents: np.ndarray  # int32[n]
     least_place: np.ndarray  # float64[n]  the least spatial similarity that can matter to a row below
+    lows: np.ndarray  # float64[n,3]  the box of a cell of the sphere in three dimensions, radius 1; empty in a plane
+    highs: np.ndarray  # float64[n,3]
 
 
 def make_cells(rows: RowArrays, numbers: np.ndarray, space: Space, leaf: int) -> tuple[Cells, np.ndarray]:
@@ -54,8 +61,31 @@ def make_cells(rows: RowArrays, numbers: np.ndarray, space: Space, leaf: int) ->
             children.append(NONE)
             parents.append(cell)
     least = np.full(len(boxes), np.inf)
-    whole = (np.array(children, np.int32), np.array(parents, np.int32))
-    return Cells(np.array(boxes, np.float64).reshape(-1, 4), *whole, least), leaves
+    tree = (np.array(children, np.int32), np.array(parents, np.int32))
+    corners = np.array(boxes, np.float64).reshape(-1, 4)
+    return Cells(corners, *tree, least, *sphere_boxes(corners[:0] if space.planar else corners)), leaves
+
+
+def sphere_boxes(boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(lows, highs), float64[n,3]: boxes in three dimensions around boxes in lon/lat, on a sphere of radius 1."""
+    (x0, y0, x1, y1), (west, south, east, north) = boxes.T, np.radians(boxes).T
+    level = np.where((y0 <= 0.0) & (y1 >= 0.0), 1.0, np.maximum(np.cos(south), np.cos(north)))
+    across = (np.minimum(np.cos(south), np.cos(north)).clip(min=0.0), level)
+    eastward = _range_of(np.cos(west), np.cos(east), (x0 <= 0.0) & (x1 >= 0.0), (x0 <= -180.0) | (x1 >= 180.0))
+    northward = _range_of(np.sin(west), np.sin(east), (x0 <= 90.0) & (x1 >= 90.0), (x0 <= -90.0) & (x1 >= -90.0))
+    lows = [np.minimum(across[0] * low, across[1] * low) for low, _ in (eastward, northward)]
+    highs = [np.maximum(across[0] * high, across[1] * high) for _, high in (eastward, northward)]
+    return (
+        np.ascontiguousarray(np.stack([*lows, np.sin(south)], axis=1) - ROUNDING),
+        np.ascontiguousarray(np.stack([*highs, np.sin(north)], axis=1) + ROUNDING),
+    )
+
+
+def _range_of(
+    first: np.ndarray, last: np.ndarray, has_top: np.ndarray, has_bottom: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The range of a sine or cosine between two angles, and whether it has its top and its bottom between them."""
+    return np.where(has_bottom, -1.0, np.minimum(first, last)), np.where(has_top, 1.0, np.maximum(first, last))
 
 
 @lean_kernel
@@ -77,8 +107,19 @@ def lower_least_place(cells, leaf, least):
 
 
 @lean_kernel
-def distance_to_cell(cells, cell, metric, x, y):
-    return point_box_distance(x, y, cells.boxes, cell, metric.planar)
+def distance_to_cell(cells, cell, embedding, place, point):
+    """At most the distance from a message to a cell, in units of max_dist.
+
+    `place` is x, y; `point` (float64[3]) the same place in the embedding. On the sphere the distance to the cell's box
+    in three dimensions takes the place of an arc: 1,200 of 1,580 us of a search on map notes were trigonometry.
+    """
+    if embedding.planar:
+        return point_box_euclid(place[0], place[1], cells.boxes, cell) * embedding.scale
+    square, radius = 0.0, embedding.scale
+    for d in range(3):
+        gap = max(cells.lows[cell, d] * radius - point[d], point[d] - cells.highs[cell, d] * radius, 0.0)
+        square += gap * gap
+    return np.sqrt(bent(square, embedding.bend))
 
 
 @lean_kernel

@@ -30,7 +30,7 @@ class Postings(NamedTuple):
     alpha_stars: np.ndarray  # float64[n]
     weights: np.ndarray  # float32[n]  of the term in the row's vector of length 1
     sums: np.ndarray  # float32[n]  the weights of this term and the row's later ones, added up
-    inner: np.ndarray  # float32[n]  the distance of the row to the border of its leaf, rounded down
+    inner: np.ndarray  # float32[n]  the distance of the row to the border of its leaf / max_dist, rounded down
     rest_alphas: np.ndarray  # float64[n]  the largest alpha* from here to the end of the group
     rest_weights: np.ndarray  # float32[n]  the largest weight from here to the end of the group
     groups: np.ndarray  # int32[n]

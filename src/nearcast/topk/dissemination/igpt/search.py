@@ -11,6 +11,7 @@ from nearcast.topk.dissemination.igpt.cells import NONE, Cells, distance_to_cell
 from nearcast.topk.dissemination.igpt.groups import UP, Directory, Postings
 from nearcast.topk.dissemination.norm_lists.scan import MessageTerms, read_message
 from nearcast.topk.dissemination.verify import keep_concerned
+from nearcast.topk.embedding import Embedding, embed
 from nearcast.topk.rows import RowArrays
 from nearcast.topk.score import ALPHA, NORM, SLACK, THETA, Metric, clear_values, set_values
 
@@ -44,8 +45,9 @@ class Scratch(NamedTuple):
     seen: np.ndarray  # int32[rows]  the last message for which a row became a candidate or was dropped
     candidates: np.ndarray  # int32[rows]
     waiting: np.ndarray  # int32[cells]
-    outer: np.ndarray  # float64[cells]  the distance of the message to each leaf, or PRUNED
+    outer: np.ndarray  # float64[cells]  at most the distance of the message to each leaf, or PRUNED
     scores: np.ndarray  # float64[rows]
+    point: np.ndarray  # float64[3]  the place of the message in the embedding
     counters: np.ndarray  # int64[10]
 
 
@@ -58,6 +60,7 @@ class Index(NamedTuple):
     directory: Directory
     weights: np.ndarray  # float64[n_terms]
     metric: Metric
+    embedding: Embedding
     prunes_groups: bool
 
 
@@ -95,7 +98,8 @@ def find_rows(index, query, ring, arrival, scratch):
 @lean_kernel
 def reach_leaves(index, place, scratch):
     """Set the distances of a message to the leaves that it can reach."""
-    cells, counters = index.cells, scratch.counters
+    cells, counters, point = index.cells, scratch.counters, scratch.point
+    point[0], point[1], point[2] = embed(index.embedding, place[0], place[1])
     for cell in range(len(cells.children)):
         scratch.outer[cell] = PRUNED
     scratch.waiting[0] = 0
@@ -104,8 +108,8 @@ def reach_leaves(index, place, scratch):
         n_waiting -= 1
         cell = scratch.waiting[n_waiting]
         counters[CELLS] += 1
-        outer = distance_to_cell(cells, cell, index.metric, place[0], place[1])
-        nearest = max(0.0, 1.0 - outer / index.metric.max_dist)
+        outer = distance_to_cell(cells, cell, index.embedding, place, point)
+        nearest = max(0.0, 1.0 - outer)
         if index.prunes_groups and cells.least_place[cell] > nearest + STAR_SLACK:  # Lemma 6
             counters[CELLS_PRUNED] += 1
         elif cells.children[cell] == NONE:
@@ -132,7 +136,7 @@ def search_term(index, query, i, scratch):
 def search_list(index, query, i, number, outer, scratch):
     """Collect the rows of one list, group by group."""
     directory, counters, postings = index.directory, scratch.counters, index.postings
-    nearest = max(0.0, 1.0 - outer / index.metric.max_dist)
+    nearest = max(0.0, 1.0 - outer)
     for group in range(directory.list_starts[number], directory.list_starts[number + 1]):
         start, stop = directory.group_starts[group], directory.group_starts[group + 1]
         counters[GROUPS] += 1
@@ -176,7 +180,7 @@ def test_posting(index, query, i, p, outer, scratch):
     """
     postings = index.postings
     far = outer + postings.inner[p] if outer > 0.0 else 0.0
-    near = max(0.0, 1.0 - far / index.metric.max_dist)
+    near = max(0.0, 1.0 - far)
     words = min(1.0, query.largest[i] * postings.sums[p] * SUM_UP)
     if words + STAR_SLACK < postings.theta_stars[p] - postings.alpha_stars[p] * near:  # Theorem 1
         scratch.counters[PREFIX_PRUNED] += 1

@@ -8,6 +8,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.structures.arena import has_many_holes
+from nearcast.topk.buffered.exact import ScoreInputs
 from nearcast.topk.dissemination.contract import Concerned, Dissemination
 from nearcast.topk.dissemination.norm_lists.filing import (
     Scales,
@@ -35,16 +36,14 @@ from nearcast.topk.dissemination.norm_lists.scan import (
     SCANNED,
     SCORED,
     STRIDE,
+    NormIndex,
     Scratch,
-    keep_concerned,
+    find_rows,
     message_of,
-    read_message,
-    search_lists,
-    set_probe,
 )
 from nearcast.topk.embedding import Embedding
 from nearcast.topk.rows import TopRows
-from nearcast.topk.score import Metric, clear_values, set_values
+from nearcast.topk.score import Metric
 from nearcast.topk.window import Window
 
 _SLOT_TYPES: tuple[Any, ...] = (
@@ -66,13 +65,13 @@ class NormLists(Dissemination):
         super().__init__(rows, metric)
         self.embedding = embedding
         self._weights = np.empty(0)
-        self.row_terms = np.empty(0, np.int32)  # scratch: the terms of one row
+        self._row_terms = np.empty(0, np.int32)  # scratch: the terms of one row
         self._clear()
         counters = np.zeros(2, np.int64)
         by_row = (np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
         self.scratch = Scratch(np.zeros(N_PROBE, np.float32), np.zeros(STRIDE, np.uint8), *by_row, counters)
         self.message = message_of(64)
-        self.scores = np.empty(0)
+        self._scores = np.empty(0)
 
     def _clear(self) -> None:
         """Forget all lists."""
@@ -111,8 +110,8 @@ class NormLists(Dissemination):
             candidates=grown(self.scratch.candidates, high),
             squares=grown(self.scratch.squares, high),
         )
-        self.scores = grown(self.scores, high)
-        self.row_terms = grown(self.row_terms, int(self.rows.arrays.n_terms.max(initial=0)))
+        self._scores = grown(self._scores, high)
+        self._row_terms = grown(self._row_terms, int(self.rows.arrays.n_terms.max(initial=0)))
 
     def _build(self, rows: np.ndarray) -> None:
         """Make all lists anew, each with room for its rows."""
@@ -170,7 +169,7 @@ class NormLists(Dissemination):
 
     def thetas_changed(self, numbers: np.ndarray) -> None:
         arrays, slack = self.rows.arrays, slack_of(self.embedding)
-        refile_rows(self.lists, self.slots, arrays, numbers, self._weights, slack, self.row_terms)
+        refile_rows(self.lists, self.slots, arrays, numbers, self._weights, slack, self._row_terms)
 
     def terms_moved(self, kept: np.ndarray) -> None:
         self.lists.own[: len(kept)] = self.lists.own[kept]
@@ -188,19 +187,16 @@ class NormLists(Dissemination):
             self.message = message_of(2 * n_terms)
 
     def find(self, window: Window, arrival: int, weights: np.ndarray) -> Concerned:
-        ring, at = window.ring, arrival & (len(window.ring.ids) - 1)
-        n_terms, place = int(ring.counts[at]), ring.places[at]
-        self.expect(weights, n_terms)
-        read_message(ring, arrival, weights, self.message)
-        set_probe(self.embedding, place[0], place[1], self.scratch.probe)
-        n = int(search_lists(self.lists, self.slots, self.message, n_terms, arrival, self.scratch))
-        self.scratch.counters[SCORED] += n
-        values = self.values_of(len(weights))
-        set_values(ring, arrival, values)
-        candidates = self.scratch.candidates
-        n = keep_concerned(self.rows.arrays, self.metric, values, place, self.scratch, n, self.scores)
-        clear_values(ring, arrival, values)
-        return Concerned(candidates[:n], self.scores[:n])
+        ring = window.ring
+        self.expect(weights, int(ring.counts[arrival & (len(ring.ids) - 1)]))
+        inputs = ScoreInputs(ring, self.rows.arrays, self.metric)
+        n = int(find_rows(self.index(weights), inputs, arrival))
+        return Concerned(self.scratch.candidates[:n], self._scores[:n])
+
+    def index(self, weights: np.ndarray) -> NormIndex:
+        """What a search reads. `expect` was called for its messages."""
+        own = (self.message, self.scratch, self.values_of(len(weights)), self._scores, self._row_terms)
+        return NormIndex(self.lists, self.slots, weights, self.embedding, *own)
 
     @property
     def nbytes(self) -> int:

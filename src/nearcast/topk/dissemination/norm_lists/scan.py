@@ -8,10 +8,10 @@ import numpy as np
 
 from nearcast.arrays.jit import lean_kernel
 from nearcast.topk.dissemination.norm_lists.filing import slack_of
-from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, HALF, NONE, ONE
+from nearcast.topk.dissemination.norm_lists.lists import BUCKETS, CLASSES, HALF, NONE, ONE, Lists, Slots
 from nearcast.topk.dissemination.verify import AHEAD, prefetch_rows
-from nearcast.topk.embedding import embed
-from nearcast.topk.score import ALPHA, NORM, THETA, combined, cosine, shared_value
+from nearcast.topk.embedding import Embedding, embed
+from nearcast.topk.score import ALPHA, NORM, THETA, clear_values, combined, cosine, set_values, shared_value
 
 STRIDE = 64
 """Slots that are tested at a time, so that their tests are vector instructions."""
@@ -48,6 +48,38 @@ class Scratch(NamedTuple):
     candidates: np.ndarray  # int32[rows]
     squares: np.ndarray  # float32[rows]  at most the squared distance of each candidate, in units of max_dist
     counters: np.ndarray  # int64[2]
+
+
+class NormIndex(NamedTuple):
+    """What a search reads besides the message and the rows, and its working memory."""
+
+    lists: Lists
+    slots: Slots
+    weights: np.ndarray  # float64[n_terms]
+    embedding: Embedding
+    message: MessageTerms
+    scratch: Scratch
+    values: np.ndarray  # float64[n_terms]  all ABSENT
+    scores: np.ndarray  # float64[rows]  of the rows found
+    row_terms: np.ndarray  # int32[longest row]  scratch of `refile_row`
+
+
+@lean_kernel
+def find_rows(index, inputs, arrival):
+    """Leave the rows that a message concerns in scratch.candidates, and their scores; return how many.
+
+    `inputs` are ScoreInputs.
+    """
+    ring, scratch = inputs.ring, index.scratch
+    at = arrival & (len(ring.ids) - 1)
+    n_terms = read_message(ring, arrival, index.weights, index.message)
+    set_probe(index.embedding, ring.places[at, 0], ring.places[at, 1], scratch.probe)
+    n = search_lists(index.lists, index.slots, index.message, n_terms, arrival, scratch)
+    scratch.counters[SCORED] += n
+    set_values(ring, arrival, index.values)
+    n = keep_concerned(index, inputs, ring.places[at], n)
+    clear_values(ring, arrival, index.values)
+    return n
 
 
 @lean_kernel
@@ -147,12 +179,13 @@ def _square_of(slots, slot, probe):
 
 
 @lean_kernel
-def keep_concerned(rows, metric, values, place, scratch, n, out_scores):
+def keep_concerned(index, inputs, place, n):
     """Keep, of the first n candidates, those whose score is at least their theta; return how many are kept.
 
     `place` (float64[2]) is that of the message whose values are set. Most candidates fail by their exact words and the
     distance of their slot, so that no arc on the sphere is computed for them.
     """
+    rows, scratch, values = inputs.rows, index.scratch, index.values
     kept, candidates, slack = 0, scratch.candidates, scratch.probe[MARGIN]
     for first in range(0, n, AHEAD):
         stop = min(first + AHEAD, n)
@@ -164,10 +197,10 @@ def keep_concerned(rows, metric, values, place, scratch, n, out_scores):
             left = alpha + (1.0 - alpha) * cosine(total, rows.numbers[row, NORM]) - theta + slack
             if total < 0.0 or left < 0.0 or left * left < alpha * alpha * scratch.squares[i]:
                 continue
-            score = combined(rows.numbers, row, metric, total, place[0], place[1])
+            score = combined(rows.numbers, row, inputs.metric, total, place[0], place[1])
             if score >= theta:
                 candidates[kept] = row
-                out_scores[kept] = score
+                index.scores[kept] = score
                 kept += 1
     return kept
 
