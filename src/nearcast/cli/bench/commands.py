@@ -306,7 +306,7 @@ def moving(  # noqa: PLR0913  the options of a command are its parameters
     moving_action.run(chosen, read_names(methods), steps, budget, out, as_json)
 
 
-def words(
+def words(  # noqa: PLR0913  the options of a command are its parameters
     workload: Annotated[
         str, Option("--workload", "-w", metavar="NAME", help="Preset or .toml file: words, places, sizes of boxes.")
     ] = "B",
