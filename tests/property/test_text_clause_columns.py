@@ -12,6 +12,7 @@ from nearcast.text import clause_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.clause_columns import FEW, read_clauses
 from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
+from nearcast.text.derived.atoms import phrase_atom
 from nearcast.text.expression import MAX_CHARACTERS, MAX_DEPTH, parse
 
 EXAMPLES = settings(max_examples=200, deadline=None)
@@ -19,8 +20,31 @@ PLAIN = Analyser()
 FOLDED = Analyser(fold_accents=True, stop_words="en", stem="english")
 
 # The pools are tiny, so that tokens repeat within a text, absorb each other and contradict each other.
-WORDS = ["a", "b", "B", "c-d", "a-b-a", "é", "e", "#t", "-a", "-c-d"]
-MISTAKES = ["!", "and", "Or", "not", "-", "-the", "a:b", "ab*", "!a", "||", "the", '"', '""', '"a b"', "\\", "AND", ")"]
+WORDS = ["a", "b", "B", "c-d", "a-b-a", "é", "e", "#t", "-a", "-c-d", "ab*", '"a b"', '-"b a"', "{n >= 1}"]
+WORDS += [" OR ".join("abdefghij"), f"({' OR '.join('abdefghij')})"]  # a group
+MISTAKES = [
+    "!",
+    "and",
+    "Or",
+    "not",
+    "-",
+    "-the",
+    "a:b",
+    "ab*",
+    "!a",
+    "||",
+    "the",
+    '"',
+    '""',
+    '"a b"',
+    "\\",
+    "AND",
+    ")",
+    "{",
+    "}",
+    "{a = 1}",
+    "a*",
+]
 SPACES = [" ", "  ", "\n", "\t", "\x1c", "\x85", "\xa0", "\u2003", "\u3000", "", ""]
 good = st.recursive(
     st.sampled_from(WORDS),
@@ -97,7 +121,7 @@ def test_no_texts_and_slices_of_a_column_are_read() -> None:
     read = read_clauses(texts, PLAIN, few=0)
     assert [read.clause(k) for k in range(read.starts[-1])] == [
         *(Clause(("a",), ()), Clause(("b",), ())),
-        Clause(("a b", "say"), ()),
+        Clause(("say", phrase_atom(["a", "b"])), ()),
     ]
     assert list(read.errors) == [2]
     assert read_clauses(texts.cast(pa.large_string()), PLAIN, few=0).starts.tolist() == read.starts.tolist()

@@ -66,7 +66,17 @@ app = _group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 _pipeline = (pipeline.ingest, pipeline.vocabulary, pipeline.build, pipeline.match, stream, pipeline.run, pipeline.size)
-_bench = (bench.run, bench.report, bench.costs, bench.sweeps, bench.paper, bench.spark, bench.top, bench.moving)
+_bench = (
+    bench.run,
+    bench.report,
+    bench.costs,
+    bench.sweeps,
+    bench.paper,
+    bench.spark,
+    bench.top,
+    bench.moving,
+    bench.words,
+)
 app.add_typer(
     _group(_pipeline, name="pipeline", help="Go from raw files to matches on Spark: one machine or a cluster.")
 )

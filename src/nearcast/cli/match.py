@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from nearcast.cli.options import Json, Space, argument, read_space
+from nearcast.cli.options import AnalyserName, Json, Space, argument, read_space
 
 
 def match(  # noqa: PLR0913  the options of a command are its parameters
@@ -26,6 +26,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
         Path | None, Option(help="Write the bad rows and the reasons to .parquet, .csv or .jsonl.")
     ] = None,
     space: Space = None,
+    analyser: AnalyserName = None,
     option: Annotated[
         list[str] | None, Option(metavar="KEY=VALUE", help="An option of the method. Repeatable.")
     ] = None,
@@ -56,6 +57,6 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
     options = match_actions.read_options(option or [])
     request = match_actions.Request(
-        subscriptions, method, read_space(space), options, "skip" if skip else "raise", weights, make_ids
+        subscriptions, method, read_space(space), options, "skip" if skip else "raise", weights, make_ids, analyser
     )
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -41,6 +41,7 @@ class Request(NamedTuple):
     on_bad: OnBad
     weights: Path | None
     make_ids: bool
+    analyser: str | None
 
 
 class Answer(NamedTuple):
@@ -125,11 +126,12 @@ def _index(request: Request) -> Index:
             raise InvalidInput(
                 f"{request.subscriptions} has no column 'id'; name it so, or use --make-ids", column="id"
             )
-        return build_index(table, method, request.weights, request.space, on_bad=request.on_bad, **request.options)
-    if request.method or request.space or request.options or request.weights:
+        options = request.options | {"analyser": request.analyser, "on_bad": request.on_bad}
+        return build_index(table, method, request.weights, request.space, **options)
+    if request.method or request.space or request.options or request.weights or request.analyser:
         raise InvalidInput(
-            f"{request.subscriptions} is a saved index: its method, space, options and weights are fixed; "
-            "leave --method, --space, --option and --weights out"
+            f"{request.subscriptions} is a saved index: its method, space, options, weights and analyser are fixed; "
+            "leave --method, --space, --option, --weights and --analyser out"
         )
     return open_index(request.subscriptions)
 

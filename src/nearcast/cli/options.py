@@ -32,6 +32,15 @@ Space = Annotated[
     str | None,
     Option(metavar="XMIN,YMIN,XMAX,YMAX", help="Coordinates are planar, in these bounds. [default: lon/lat]"),
 ]
+AnalyserName = Annotated[
+    str | None,
+    Option(
+        "--analyser",
+        metavar="LANGUAGE",
+        help="Read texts and expressions in this language, such as english: its common words are dropped, words are "
+        "reduced to their stems. [default: plain]",
+    ),
+]
 Source = Annotated[
     Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
 ]

@@ -7,7 +7,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,13 +70,13 @@ class Engine:
         method: str = "auto",
         *,
         space: Box | None = None,
-        analyser: Analyser | None = None,
+        analyser: Analyser | str | None = None,
         weights: Any = None,
         clock: Callable[[], float] = time.time,
         lifetime: timedelta | None = None,
     ) -> None:
         self._space = Space.of(space)
-        self._analyser = analyser or Analyser()
+        self._analyser = Analyser.of(analyser)
         vocabulary = Vocabulary()
         by_term = np.empty(0) if weights is None else read_weights(weights, vocabulary)
         self.index = Index(SubscriptionSet(method, self._space), vocabulary, self._analyser, by_term)
@@ -187,24 +187,26 @@ class Engine:
         tokens: Iterable[str] | None = None,
         id: Id | None = None,
         expires: datetime | timedelta | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> list[Event]:
         """Publish a text at a point (x, y) or a box (xmin, ymin, xmax, ymax). Returns the matches, sorted by id.
+        `attributes` are what filters such as {severity >= 3} compare.
 
         Behind them come the changes of subscriptions of kind `top` and of those that follow, sorted by subscription;
         what leaves comes before what enters. For the former the place is the centre of a box. For the latter the
         message lives until `expires`, and replaces a live message of its `id`.
         """
         words = text if tokens is None else _strings(list(tokens))
-        place = self._place(at)
+        place, given = self._place(at), _checked_attributes(attributes)
         if self._results is not None:
-            return self._publish_in_turn(words, place, id, expires)
+            return self._publish_in_turn(words, place, id, expires, given)
         if expires is not None:
             self._deadline(expires)  # nobody keeps the message, but a wrong time is refused
         number, now = self._message_id(id), self._now()
         if len(place) == 2 and not self.index.is_scored:
-            (names, ids), scores = self.index.match_point(words, place[0], place[1], now), None
+            (names, ids), scores = self.index.match_point(words, place[0], place[1], now, given), None
         else:
-            names, ids, scores = self.index.match_message(words, place, now)
+            names, ids, scores = self.index.match_message(words, place, now, given)
         if now >= self._expiries.next_due:
             self._expiries.start()
         return _matches(number, names, ids, scores)
@@ -225,10 +227,16 @@ class Engine:
         return matches
 
     def explain(
-        self, subscription: Id, text: str = "", *, at: Sequence[float], tokens: Iterable[str] | None = None
+        self,
+        subscription: Id,
+        text: str = "",
+        *,
+        at: Sequence[float],
+        tokens: Iterable[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why this message would or would not reach this subscription."""
-        from nearcast.engine.explain import explain, with_score  # few engines explain
+        from nearcast.engine.explain import MessageWords, explain, with_score  # few engines explain
 
         subscription, now = checked_id(subscription, "subscription")[0], self._now()
         found = self._live.get(subscription)
@@ -236,7 +244,8 @@ class Engine:
             raise InvalidInput(f"no live subscription {subscription!r}", column="subscription")
         words = list(tokens) if tokens is not None else self._analyser.tokens(text)
         box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
-        explanation = explain(wanted, found.region, set(words), box, now >= found.expires)
+        message = MessageWords(words, _checked_attributes(attributes) or {})
+        explanation = explain(wanted, found.region, message, box, now >= found.expires)
         if found.kind is TOP:
             return self._explain_top(subscription, words, box, explanation)
         scored = self.index.subscriptions_of(found.kind)
@@ -349,7 +358,9 @@ class Engine:
             del self._live[number]
         return now, changes
 
-    def _publish_in_turn(self, words: Any, place: list[float], id: Id | None, expires: Any) -> list[Event]:
+    def _publish_in_turn(
+        self, words: Any, place: list[float], id: Id | None, expires: Any, attributes: Mapping[str, Any] | None
+    ) -> list[Event]:
         """Publish one message while there are results that live on."""
         from nearcast.engine.live.messages import LiveMessages
 
@@ -359,8 +370,9 @@ class Engine:
             number = self._message_id(id)
             self._live_results().require_messages(one_id(number).type)
             now, gone = self._begin_step()
-            names, ids, scores = self.index.match_message(tokens, place, now)
-            (step,) = self._live_results().publish(LiveMessages.one(number, tokens, box_of(place), until), now)
+            names, ids, scores = self.index.match_message(tokens, place, now, attributes)
+            message = LiveMessages.one(number, tokens, box_of(place), until, attributes)
+            (step,) = self._live_results().publish(message, now)
             self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
@@ -525,6 +537,12 @@ def _matches(message: Id, names: Names, numbers: np.ndarray, scores: np.ndarray 
 def _score(score: float) -> float | None:
     """None for the NaN of kinds without scores."""
     return None if math.isnan(score) else score
+
+
+def _checked_attributes(attributes: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise InvalidInput(f"attributes= is a dict of names and values, not {attributes!r}", column="attributes")
+    return attributes
 
 
 def _strings(tokens: list[Any]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -40,6 +40,10 @@ FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
 
 
+Attributes = Mapping[str, Any] | None
+"""Further columns of one message, by name, for filters."""
+
+
 class _Published(NamedTuple):
     """What readers of one version use."""
 
@@ -48,15 +52,16 @@ class _Published(NamedTuple):
     snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
     is_scored: bool
 
-    def terms(self, tokens: Iterable[str], analyser: Analyser) -> np.ndarray:
-        """The known terms of tokens, or of a text."""
+    def terms(self, tokens: Iterable[str], analyser: Analyser, attributes: Attributes = None) -> np.ndarray:
+        """The known terms of tokens, or of a text, and of attributes."""
         if isinstance(tokens, str):
-            return self.vocabulary.terms_of_text(tokens, analyser)
-        return self.vocabulary.terms(tokens)
+            terms = self.vocabulary.terms_of_text(tokens, analyser)
+        else:
+            terms = self.vocabulary.terms(tokens)
+        return terms if not attributes else self.vocabulary.with_attributes(terms, attributes)
 
-    def message(self, tokens: Iterable[str], analyser: Analyser, box: np.ndarray, time: int) -> MessageBatch:
+    def message(self, terms: np.ndarray, box: np.ndarray, time: int) -> MessageBatch:
         """One message as a batch."""
-        terms = self.terms(tokens, analyser)
         starts = np.array((0, len(terms)), np.int64)
         return MessageBatch(np.zeros(1, np.int64), terms, starts, box.reshape(1, 4), np.array((time,), np.int64))
 
@@ -177,22 +182,24 @@ class Index:
         self._keep_up()
         return found
 
-    def match_one(self, tokens: Iterable[str], x: float, y: float) -> np.ndarray:
+    def match_one(self, tokens: Iterable[str], x: float, y: float, attributes: Attributes = None) -> np.ndarray:
         """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text.
 
-        An array of int64, or of strings or UUIDs as objects.
+        An array of int64, or of strings or UUIDs as objects. `attributes` are what filters compare.
         """
         if not (math.isfinite(x) and math.isfinite(y)):
             raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        names, found = self.match_point(tokens, x, y)
+        names, found = self.match_point(tokens, x, y, attributes=attributes)
         return found if names.is_plain else names.sorted_array(found)
 
-    def match_point(self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME) -> tuple[Names, np.ndarray]:
+    def match_point(
+        self, tokens: Iterable[str], x: float, y: float, time: int = NO_TIME, attributes: Attributes = None
+    ) -> tuple[Names, np.ndarray]:
         """(names, numbers of `match_one`) without validation, at a time in microseconds since 1970."""
         reader = self.versions.enter()
         try:
             published = self._published
-            terms = published.terms(tokens, self.analyser)
+            terms = published.terms(tokens, self.analyser, attributes)
             ids = published.snapshots[0].match_one(terms, x, y, time)
             for each in published.snapshots[1:]:
                 ids = np.sort(np.concatenate((ids, each.match_one(terms, x, y, time))))
@@ -202,20 +209,22 @@ class Index:
         return published.names, ids
 
     def match_message(
-        self, tokens: Iterable[str], place: Sequence[float], time: int
+        self, tokens: Iterable[str], place: Sequence[float], time: int, attributes: Attributes = None
     ) -> tuple[Names, np.ndarray, np.ndarray | None]:
         """(names, numbers of ids, scores) of one message at a valid point or box. Scores are None while no kind is
         scored.
         """
         with self.versions.read():
             published = self._published
-            found = published.match(published.message(tokens, self.analyser, box_of(place), time))
+            terms = published.terms(tokens, self.analyser, attributes)
+            found = published.match(published.message(terms, box_of(place), time))
         self._keep_up()
         return published.names, found.ids, found.scores
 
     def message(self, tokens: Iterable[str], box: np.ndarray, time: int) -> MessageBatch:
         """One message, given by tokens or text, as the terms of this index."""
-        return self._published.message(tokens, self.analyser, box, time)
+        published = self._published
+        return published.message(published.terms(tokens, self.analyser), box, time)
 
     def _keep_up(self) -> None:
         for each in self._sets.values():
@@ -245,7 +254,7 @@ class Index:
                 find_method(kind, self.method)  # raises for a kind that the method does not serve
         with self.versions.change():
             if self._weights is None and len(read.ids):
-                self._weights = idf_weights(read, len(self.vocabulary))
+                self._weights = idf_weights(read, self.vocabulary)
             self.remove_numbers(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
             for kind, batch in read.batches.items():
                 if batch.size:
@@ -293,10 +302,9 @@ class Index:
             is_used[: len(weights)] = True
             for each in self._sets.values():
                 is_used[each.store.terms_in_use()] = True
+            self.vocabulary.mark_members(is_used)
             if 2 * np.count_nonzero(is_used) < len(is_used):
-                vocabulary, used = Vocabulary(self.vocabulary.analyser), np.flatnonzero(is_used)
-                numbers = np.full(len(is_used), -1, np.int32)
-                numbers[used] = vocabulary.add(self.vocabulary.tokens(used))
+                vocabulary, numbers = self.vocabulary.part(is_used)
                 for each in self._sets.values():
                     each.renumber_terms(numbers, weights)
                 self.vocabulary = vocabulary
@@ -363,10 +371,8 @@ def build_index(
     ln(1 + N/df) over the subscriptions. `space` makes coordinates planar. `messages` is a sample of the messages to
     come, for methods that plan by it (`auto`). The options are `analyser=`, `on_bad=` and those of the method.
     """
-    analyser = options.pop("analyser", None) or Analyser()
+    analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
-    if not isinstance(analyser, Analyser):
-        raise InvalidInput(f"analyser is a nearcast.Analyser, not {type(analyser).__name__}")
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
     index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term)

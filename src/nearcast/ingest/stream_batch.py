@@ -108,6 +108,12 @@ def served_kinds(method: str) -> tuple[str, ...]:
 
 def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = ()) -> dict[str, Any]:
     dialect = dialect_of(job.base)
+    if job.base.attributes:
+        names = ", ".join(job.base.attributes)
+        raise InvalidInput(
+            f"the index has filters on the columns {names}, which this stream does not carry; "
+            "match a streaming DataFrame with nearcast.spark.match, or build the index without filters"
+        )
     pairs = UniqueParquetFile(job.folder, "part", RANKED_SCHEMA)
     rejects = UniqueParquetFile(job.folder, "_rejects", SOURCE_REJECTS_SCHEMA)
     n_messages = 0

@@ -68,6 +68,10 @@ class LiveMessages:
         found = self._slots.get(ids)
         return np.asarray(found[found != ABSENT])
 
+    def are_live(self, ids: np.ndarray) -> np.ndarray:
+        """bool[n]: whether messages of these ids are live."""
+        return np.asarray(self._slots.get(np.ascontiguousarray(ids)) != ABSENT)
+
     def expired(self, now: int) -> np.ndarray:
         """int32[...]: the slots of live messages whose expiry is not after `now`."""
         if now < self._next_expiry:

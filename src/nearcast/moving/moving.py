@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import distinct, sorted_sets, starts_of
+from nearcast.arrays.arrow import list_parts, string_buffers
+from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
 from nearcast.model import NEVER, NO_TIME, Changes, MessageBatch
+from nearcast.moving.message_sources import MessageSources, Words
 from nearcast.moving.method import EVERYWHERE
 from nearcast.moving.moving_set import Arrivals, MovingSet, Subscribed
 from nearcast.moving.safe_regions import SafeRegions, Where
@@ -23,14 +25,16 @@ from nearcast.moving.saved_state import moving_state, restored_set
 from nearcast.moving.subscribers import moving_rows
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_subscriptions
+from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
 from nearcast.tables.ids import id_column, one_id
 from nearcast.tables.messages import read_message_columns
 from nearcast.tables.moments import Time, read_moment
 from nearcast.text.analyser import Analyser
+from nearcast.text.derived.atoms import MARK
 from nearcast.text.vocabulary import Vocabulary
 
-MOVING_FORMAT = ("nearcast-moving", 1)
+MOVING_FORMAT = ("nearcast-moving", 2)
 
 _SMALLEST_VOCABULARY = 4096
 """Words of messages that are gone are kept until so many have come."""
@@ -50,7 +54,7 @@ class Moving:
         method: str = "auto",
         space: Sequence[float] | None = None,
         *,
-        analyser: Analyser | None = None,
+        analyser: Analyser | str | None = None,
         safe: bool = False,
         where: Where | None = None,
         **options: Any,
@@ -62,10 +66,11 @@ class Moving:
         The largest safe radius is `reach`, 1 % of the space unless given.
         """
         reach = options.pop("reach", None)
-        self.analyser = analyser or Analyser()
+        self.analyser = Analyser.of(analyser)
         self.vocabulary = Vocabulary()
         self.names, self.message_names = Names("moving set"), Names("set of live messages")
         self._set = MovingSet(method, Space.of(space), options)
+        self._sources = MessageSources()
         self._next_check = _SMALLEST_VOCABULARY
         self._safe: SafeRegions | None = None
         if safe:
@@ -107,7 +112,8 @@ class Moving:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, vocabulary included."""
-        return self._set.nbytes + self.vocabulary.nbytes + self.names.nbytes + self.message_names.nbytes
+        names = self.names.nbytes + self.message_names.nbytes
+        return self._set.nbytes + self.vocabulary.nbytes + self._sources.nbytes + names
 
     @property
     def report(self) -> dict[str, int]:
@@ -127,8 +133,9 @@ class Moving:
         The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
         after the clock never lives.
         """
-        changes = self._table(self._steps.step(self._moment(now), self._read_messages(messages, on_bad)))
-        self._forget_words()
+        arrivals, words, attributes = self._read_messages(messages, on_bad)
+        changes = self._table(self._steps.step(self._moment(now), arrivals))
+        self._keep(words, attributes)
         return changes
 
     def move(self, ids: Any, places: Any, now: Time | None = None) -> pa.Table:
@@ -145,17 +152,23 @@ class Moving:
 
     def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
-        moment, arrivals = self._moment(now), None if messages is None else self._read_messages(messages, "raise")
-        moved = None if ids is None else (self._known(ids), _places(places))
+        moment, moved = self._moment(now), None if ids is None else (self._known(ids), _places(places))
+        if messages is None:
+            return self._table(self._steps.step(moment, None, moved))
+        arrivals, words, attributes = self._read_messages(messages, "raise")
         changes = self._table(self._steps.step(moment, arrivals, moved))
-        self._forget_words()
+        self._keep(words, attributes)
         return changes
 
     def subscribe(self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
         """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
         dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names)
+        n_derived = self.vocabulary.n_derived
         read = read_subscriptions(subscriptions, self.vocabulary, dialect)
         self.rejects = read.rejects
+        if self.vocabulary.n_derived > n_derived and self.n_messages:
+            found = self._sources.term_sets(self.vocabulary, self._set.messages.are_live)
+            self._steps.give_terms(found.ids, *_with_everywhere(found.terms, found.starts))
         new = Subscribed(read.ids, moving_rows(read.rows()), read.shapes)
         return self._table(self._steps.subscribe(new, self._moment(now)))
 
@@ -210,30 +223,39 @@ class Moving:
     def _moment(self, now: Time | None) -> int | None:
         return None if now is None else read_moment(now)
 
-    def _read_messages(self, source: Any, on_bad: OnBad) -> Arrivals:
-        dialect = Dialect(self.analyser, self._set.space, on_bad)
-        read = read_message_columns(as_arrow(source), dialect, reads_expires=True)
+    def _read_messages(self, source: Any, on_bad: OnBad) -> tuple[Arrivals, Words, pa.Table | None]:
+        """(the good messages, their words in order, their attributes)."""
+        dialect, table = Dialect(self.analyser, self._set.space, on_bad), as_arrow(source)
+        read = read_message_columns(table, dialect, reads_expires=True)
         self.rejects = read.rejects
-        good = read.good_rows
+        good, tokens, attributes = read.good_rows, read.tokens, all_attributes_of(table)
         ids = self.message_names.add(read.ids.take(good))
-        tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
+        if len(read.rejects):
+            tokens = tokens.take(pa.array(good))
+            attributes = None if attributes is None else attributes.take(pa.array(good))
         flat, starts = list_parts(tokens)
-        terms, starts = sorted_sets(self.vocabulary.add(flat), starts)  # a later subscription may name any of them
+        flat = _without_marks(flat)
+        words = Words(ids, self.vocabulary.add(flat), starts)  # a later subscription may name any of them
+        terms, starts = self.vocabulary.term_sets_of(words.terms, flat, starts, attributes)
         expires = np.asarray(read.expires)[good]
         batch = MessageBatch(ids, *_with_everywhere(terms, starts), read.boxes[good], read.times[good])
-        return Arrivals(batch, np.where(expires == NO_TIME, NEVER, expires))
+        return Arrivals(batch, np.where(expires == NO_TIME, NEVER, expires)), words, attributes
+
+    def _keep(self, words: Words, attributes: pa.Table | None) -> None:
+        """Keep what messages came with, and forget words."""
+        self._sources.add(words, attributes, self._set.messages.are_live)
+        self._forget_words()
 
     def _forget_words(self) -> None:
         """Number the words anew when half of them are in no live subscription or message any more."""
         if len(self.vocabulary) < self._next_check:
             return
-        is_used = self._set.used_terms(len(self.vocabulary) + 1)
-        is_used[EVERYWHERE] = True
+        is_used = self._set.used_terms(len(self.vocabulary) + 1)[1:]  # without EVERYWHERE
+        self.vocabulary.mark_members(is_used)
         if 2 * np.count_nonzero(is_used) <= len(self.vocabulary):
-            words = self.vocabulary.tokens(np.flatnonzero(is_used)[1:] - 1)
-            self.vocabulary = Vocabulary()
-            self.vocabulary.add(words)
-            self._steps.rebuild((np.cumsum(is_used) - 1).astype(np.int32))
+            self.vocabulary, numbers = self.vocabulary.part(is_used)
+            self._sources.renumber(numbers, self._set.messages.are_live)
+            self._steps.rebuild(np.concatenate([[EVERYWHERE], numbers + 1]).astype(np.int32))
         self._next_check = max(_SMALLEST_VOCABULARY, 2 * len(self.vocabulary))
 
     # -- files
@@ -241,6 +263,7 @@ class Moving:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write subscriptions, live messages, safe regions and the clock to a folder, whole or not at all."""
         arrays, header = moving_state(self._set)
+        arrays |= {f"sources.{name}": array for name, array in self._sources.state(self._set.messages.are_live).items()}
         if self._safe is not None:
             own, header["safe"] = self._safe.state()
             arrays |= {f"safe.{name}": array for name, array in own.items()}
@@ -261,6 +284,7 @@ class Moving:
         made = cls(analyser=Analyser.from_header(header["analyser"]))
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
         made._set = restored_set(arrays, header)
+        made._sources = MessageSources.restored(part_of(arrays, "sources"))
         made.names = Names.from_arrays(part_of(arrays, "names"), header.get("names"), made.names.what)
         own = part_of(arrays, "message_names")
         made.message_names = Names.from_arrays(own, header.get("message_names"), made.message_names.what)
@@ -269,6 +293,13 @@ class Moving:
         elif where is not None:
             raise InvalidInput("reach and where belong to safe=True")
         return made
+
+
+def _without_marks(tokens: pa.Array) -> pa.Array:
+    """The tokens, U+FFFF written twice: no token of a message is an atom, and no subscription can name such a token."""
+    if b"\xef\xbf\xbf" not in string_buffers(tokens)[0].tobytes():
+        return tokens
+    return pc.replace_substring(tokens, MARK, MARK * 2)
 
 
 def _with_everywhere(terms: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

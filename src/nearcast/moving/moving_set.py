@@ -213,6 +213,22 @@ class MovingSet:
             is_used[terms] = True
         return is_used
 
+    def give_terms(self, ids: np.ndarray, terms: np.ndarray, starts: np.ndarray) -> None:
+        """Give live messages these term sets, which have all terms that they had. No row has the new ones yet, so that
+        no result changes.
+        """
+        slots = self.messages.slots_of(ids)
+        wanted = np.flatnonzero(np.diff(starts) != self.messages.arrays.n_terms[slots])
+        if len(wanted) == 0:
+            return
+        batch, expires = self.messages.batch(slots[wanted])
+        terms, starts = take(terms, starts, wanted)
+        self.method.leave(slots[wanted])
+        self.messages.kill(slots[wanted])
+        if self.method.sweep():
+            self.messages.recycle()
+        self.method.arrive(self.messages.add(batch._replace(terms=terms, term_starts=starts), expires))
+
     def rebuild(self, new_terms: np.ndarray | None = None) -> None:
         """Number rows and messages anew and build the method again: returns the memory of what is gone.
 

@@ -120,6 +120,11 @@ class SafeRegions:
         self._near.step(None, None, (recalled, self._grown(found)))
         return recalled, found
 
+    def give_terms(self, ids: np.ndarray, terms: np.ndarray, starts: np.ndarray) -> None:
+        """Give live messages larger sets of terms in both sets."""
+        self._live.give_terms(ids, terms, starts)
+        self._near.give_terms(ids, terms, starts)
+
     def rebuild(self, new_terms: np.ndarray) -> None:
         """Give terms new numbers in both sets."""
         self._live.rebuild(new_terms)

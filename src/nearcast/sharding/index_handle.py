@@ -38,6 +38,7 @@ class IndexHandle(NamedTuple):
     space: dict[str, Any]
     analyser: dict[str, Any]
     sharded: ShardedIndex | None = None
+    attributes: tuple[str, ...] = ()  # the columns of messages that filters of subscriptions name
 
     @property
     def dialect(self) -> Dialect:
@@ -83,8 +84,9 @@ def _handle_of_index(root: Location) -> IndexHandle:
         )
     n_bytes = sum(int(entry["bytes"]) for entry in manifest["arrays"].values())
     space = header["match"]["space"]
-    is_scored = _opened_index(path, generation).is_scored
-    return IndexHandle(path, generation, 1, is_scored, n_bytes, space, header["analyser"])
+    index = _opened_index(path, generation)
+    names = index.vocabulary.attributes
+    return IndexHandle(path, generation, 1, index.is_scored, n_bytes, space, header["analyser"], None, names)
 
 
 def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
@@ -98,6 +100,7 @@ def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
         manifest["space"],
         manifest["analyser"],
         sharded,
+        sharded.attributes,
     )
 
 

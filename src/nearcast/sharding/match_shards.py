@@ -36,9 +36,10 @@ class Matched(NamedTuple):
     n_visits: int
 
 
-def contract_columns(messages: pa.Table) -> pa.Table:
+def contract_columns(sharded: ShardedIndex, messages: pa.Table) -> pa.Table:
     """Only the columns that matching reads."""
-    return messages.select([name for name in messages.column_names if name in MESSAGE_COLUMNS])
+    wanted = {*MESSAGE_COLUMNS, *sharded.attributes}
+    return messages.select([name for name in messages.column_names if name in wanted])
 
 
 def id_order(messages: pa.Table) -> np.ndarray | None:
@@ -61,7 +62,7 @@ def in_id_order(messages: pa.Table) -> pa.Table:
 
 def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = "skip") -> Matched:
     """Match each message against every shard that it must visit."""
-    messages = in_id_order(contract_columns(messages))
+    messages = in_id_order(contract_columns(sharded, messages))
     if sharded.n_shards == 1:
         index = shard_index(sharded, 0)
         batch = index.read_messages(messages, on_bad=on_bad)
@@ -187,7 +188,7 @@ def _with_tokens(messages: pa.Table, tokens: pa.Array | None) -> pa.Table:
 
 def route_table(sharded: ShardedIndex, messages: pa.Table) -> tuple[dict[int, pa.Table], pa.Table]:
     """(the messages of each shard, as `match_one_shard` takes them; the rejects)."""
-    messages = contract_columns(messages)
+    messages = contract_columns(sharded, messages)
     routed = shard_router(sharded).route(messages)
     visits = shard_lists(routed.rows, routed.shards, messages.num_rows)
     messages = _with_tokens(messages, routed.tokens).append_column(VISITS, visits)

@@ -93,6 +93,7 @@ def _manifest(
             "keys": router.keys.size,
         },
         "shards": [{name: getattr(shard, name) for name in ("subscriptions", "bytes", "plan")} for shard in shards],
+        "attributes": sorted({name for shard in shards for name in shard.attributes}),
         "copies": copies,
         "subscriptions": stored,
         "ranked": counts["ranked"],

@@ -45,6 +45,7 @@ class BuiltShard(NamedTuple):
     bytes: int
     plan: str
     rejects: pa.Table
+    attributes: tuple[str, ...]  # the columns of messages that filters name
 
 
 def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.ndarray) -> BuiltShard:
@@ -68,7 +69,9 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     save_replicas(target.child("copies").url, _replicas(table))
     target.child(KEYS).write(np.ascontiguousarray(keys, np.int64).tobytes())
     n_bytes = sum(file.size for file in target.files())
-    return BuiltShard(shard, attempt, table.num_rows - len(rejects), n_bytes, index.plan, rejects)
+    return BuiltShard(
+        shard, attempt, table.num_rows - len(rejects), n_bytes, index.plan, rejects, index.vocabulary.attributes
+    )
 
 
 def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:

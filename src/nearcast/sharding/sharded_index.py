@@ -65,6 +65,11 @@ class ShardedIndex(NamedTuple):
         return int(self.manifest["ranked"])
 
     @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of messages that filters of subscriptions name."""
+        return tuple(self.manifest.get("attributes", ()))
+
+    @property
     def matches_schema(self) -> pa.Schema:
         return RANKED_SCHEMA if self.n_ranked else MATCHES_SCHEMA
 

@@ -121,17 +121,22 @@ def idf_weights(counts: pa.Table, n_subscriptions: int) -> Weights:
 
 def _counts(read: Subscriptions, table: pa.Table, vocabulary: Vocabulary, task: int) -> pa.Table:
     """Each token with its count and its place in the order in which one index over the whole table numbers tokens:
-    first tokens of plain rows, then those of expressions and regions, then those of ranked rows only.
+    first tokens of plain rows, then those of expressions and regions, then those of their phrases and long ORs, then
+    those of ranked rows only.
     """
     terms = np.arange(len(vocabulary))
     rows = read.rows()
     n_plain = rows.size - int(np.count_nonzero(np.isin(rows.owner_ids, _rich_ids(read, table))))
     after_plain = rows.terms[: rows.term_starts[n_plain]].max(initial=-1) + 1
     after_rich = max(rows.terms.max(initial=-1), rows.not_terms.max(initial=-1), after_plain - 1) + 1
-    stage = (terms >= after_plain).astype(np.int64) + (terms >= after_rich)
+    is_used = np.zeros(len(vocabulary), bool)
+    is_used[rows.terms] = is_used[rows.not_terms] = True
+    vocabulary.mark_members(is_used)
+    after_members = max(after_rich, int(np.flatnonzero(is_used).max(initial=-1)) + 1)
+    stage = (terms >= after_plain).astype(np.int64) + (terms >= after_rich) + (terms >= after_members)
     at = (stage << 60) | (task << 32) | terms
     return pa.table(
-        [vocabulary.tokens(terms), subscriptions_per_term(read, len(terms)), at], schema=TOKEN_COUNTS_SCHEMA
+        [vocabulary.tokens(terms), subscriptions_per_term(read, vocabulary), at], schema=TOKEN_COUNTS_SCHEMA
     )
 
 

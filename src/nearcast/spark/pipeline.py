@@ -56,10 +56,11 @@ def stages(pipeline: Pipeline) -> list[Stage]:
     """All stages up to the matches, in order."""
     path, space = pipeline.path, {"space": pipeline.space}
     messages, subscriptions, index, vocabulary = map(path, ("messages", "subscriptions", "index", "vocabulary"))
-    options = {"shards": pipeline.shards, "method": pipeline.method, "weights": pipeline.weights or vocabulary, **space}
+    how: dict[str, Any] = space if pipeline.analyser is None else space | {"analyser": pipeline.analyser}
+    options = {"shards": pipeline.shards, "method": pipeline.method, "weights": pipeline.weights or vocabulary, **how}
     return [
-        ingest_stage(pipeline.messages, "messages", messages, path("rejects", "messages"), space),
-        ingest_stage(pipeline.subscriptions, "subscriptions", subscriptions, path("rejects", "subscriptions"), space),
+        ingest_stage(pipeline.messages, "messages", messages, path("rejects", "messages"), how),
+        ingest_stage(pipeline.subscriptions, "subscriptions", subscriptions, path("rejects", "subscriptions"), how),
         vocabulary_stage(messages, vocabulary),
         statistics_stage(messages, vocabulary, path("statistics.json")),
         build_stage(subscriptions, messages, index, options),

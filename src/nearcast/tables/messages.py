@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
-from nearcast.arrays.ragged import sorted_sets
 from nearcast.geo.space import Space
 from nearcast.model import MATCH, MessageBatch
+from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.ids import IdColumn, Names, made_ids, read_ids
@@ -36,6 +36,8 @@ class Dialect(NamedTuple):
     """Where the ids of subscriptions are known, and new ones entered. None enters them nowhere."""
     makes_ids: bool = False
     """Whether the row numbers of messages without a column `id` are their ids."""
+    has_attributes: bool = True
+    """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
 
 
 MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
@@ -68,13 +70,15 @@ class Messages(NamedTuple):
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Messages:
     """The good messages, and the rejects. Tokens that are not in the vocabulary are ignored."""
-    read = read_message_columns(as_arrow(source), dialect)
+    table = as_arrow(source)
+    read = read_message_columns(table, dialect)
     (ids, boxes, times, tokens), good = read[:4], None
+    attributes = attributes_of(table, vocabulary)
     if len(read.rejects):
         good = read.good_rows
         ids, boxes, times, tokens = ids.take(good), boxes[good], times[good], tokens.take(pa.array(good))
-    flat, starts = list_parts(tokens)
-    terms, starts = sorted_sets(vocabulary.lookup(flat), starts)
+        attributes = None if attributes is None else attributes.take(pa.array(good))
+    terms, starts = vocabulary.term_sets(*list_parts(tokens), attributes)
     return Messages(MessageBatch(ids.numbers, terms, starts, boxes, times), ids, read.rejects, good)
 
 

@@ -76,7 +76,7 @@ def rows_of_one(one: OneSubscription, vocabulary: Vocabulary, space: Space) -> t
 
 def _term_sets(token_lists: Sequence[Sequence[str]], vocabulary: Vocabulary) -> list[list[int]]:
     """The terms of each list of tokens, ascending."""
-    found, at, sets = vocabulary.add_strings([*chain(*token_lists)]).tolist(), 0, []
+    found, at, sets = vocabulary.add_atoms([*chain(*token_lists)]).tolist(), 0, []
     for tokens in token_lists:
         sets.append(sorted(found[at : at + len(tokens)]))
         at += len(tokens)
@@ -172,7 +172,9 @@ def _terms(clauses: _LocalClauses, numbers: np.ndarray, vocabulary: Vocabulary) 
     order = np.empty(len(clauses.tokens), np.int64)
     n = number_by_appearance(required, positions, order, 0)
     n = number_by_appearance(forbidden, positions, order, n)
-    by_token = vocabulary.add(clauses.tokens.take(pa.array(order[:n])))[positions] if n else np.empty(0, np.int32)
+    by_token = (
+        vocabulary.add_atoms_of(clauses.tokens.take(pa.array(order[:n])))[positions] if n else np.empty(0, np.int32)
+    )
     return sorted_sets(by_token[required], starts), sorted_sets(by_token[forbidden], not_starts)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import is_null_mask
+from nearcast.arrays.arrow import is_null_mask, list_parts
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.geo.region import NO_REGIONS, RegionColumns
 from nearcast.geo.shapes.columns import ShapeColumns
@@ -30,6 +30,7 @@ from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscription_rows import ABSENT, Columns, expanded_rows, plain_rows
 from nearcast.text.clauses import NO_CLAUSES, ClauseColumns
+from nearcast.text.derived.atoms import MARK
 from nearcast.text.vocabulary import Vocabulary
 
 
@@ -80,7 +81,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     for name, is_own in plain.items():
         if known[name].is_point:
             require_points(boxes, expires, tokens, known[name], is_own, faults)
-    _find_too_many_tokens(tokens, faults)
+    _find_bad_tokens(tokens, faults)
     rejects = faults.raise_or_reject(table)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
     numbers = _numbered(ids, good, names)
@@ -151,6 +152,11 @@ def _read_expressions(
     expression_of_row[rows] = np.arange(len(rows))
     for text, error in clauses.errors.items():
         faults.add(int(rows[text]), "expression", error.reason)
+    if not dialect.has_attributes:
+        for text in clauses.with_filters().tolist():
+            faults.add(
+                int(rows[text]), "expression", "filters in braces are not served here: messages lack the columns"
+            )
     return clauses, expression_of_row
 
 
@@ -164,7 +170,13 @@ def _lengths(tokens: pa.Array) -> np.ndarray:
     return np.asarray(pc.fill_null(pc.list_value_length(tokens), 0).to_numpy(zero_copy_only=False))
 
 
-def _find_too_many_tokens(tokens: pa.Array, faults: Faults) -> None:
+def _find_bad_tokens(tokens: pa.Array, faults: Faults) -> None:
+    flat, starts = list_parts(tokens)
+    if len(flat) and pc.any(pc.match_substring(flat, MARK)).as_py():
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        is_marked = pc.fill_null(pc.match_substring(flat, MARK), False).to_numpy(zero_copy_only=False)
+        for row in np.unique(rows[is_marked]):
+            faults.add(int(row), "tokens", "a token has U+FFFF, which is no character; leave it out")
     faults.add_where(
         _lengths(tokens) > MAX_TERMS_PER_ROW, "tokens", f"more than {MAX_TERMS_PER_ROW} tokens; split the subscription"
     )

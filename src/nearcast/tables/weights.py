@@ -75,14 +75,20 @@ def _shown(table: pa.Table, row: int) -> str:
     return "null" if value is None else repr(value)
 
 
-def idf_weights(read: Subscriptions, n_terms: int) -> np.ndarray:
+def idf_weights(read: Subscriptions, vocabulary: Vocabulary) -> np.ndarray:
     """float64[n_terms]: ln(1 + N / df) over these subscriptions of all kinds."""
-    return idf(subscriptions_per_term(read, n_terms), len(read.ids))
+    return idf(subscriptions_per_term(read, vocabulary), len(read.ids))
 
 
-def subscriptions_per_term(read: Subscriptions, n_terms: int) -> np.ndarray:
-    """int64[n_terms]: the number of these subscriptions that require each term; a term under NOT does not count."""
-    return np.asarray(sum((_frequencies(rows, n_terms) for rows in read.batches.values()), np.zeros(n_terms, np.int64)))
+def subscriptions_per_term(read: Subscriptions, vocabulary: Vocabulary) -> np.ndarray:
+    """int64[n_terms]: the number of these subscriptions that require each term; a term under NOT does not count. The
+    words of a phrase and of an OR count, prefixes and filters do not.
+    """
+    counts = np.zeros(len(vocabulary), np.int64)
+    for rows in read.batches.values():
+        terms, starts = vocabulary.with_plain_terms(rows.terms, rows.term_starts)
+        counts += _frequencies(rows._replace(terms=terms, term_starts=starts), len(vocabulary))
+    return counts
 
 
 def idf(counts: np.ndarray, n_subscriptions: int) -> np.ndarray:

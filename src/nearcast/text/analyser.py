@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,18 @@ import snowballstemmer
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import ForeignVersion, InvalidInput
 from nearcast.text.batch_tokens import tokens_of_texts
+from nearcast.text.languages.presets import PLAIN, STOP_WORD_CODES
+from nearcast.text.languages.segmentation import NONE, installed
 from nearcast.text.unicode_tokens import SIGNS, normal_form, tokens_of_text
 
-ANALYSER_VERSION = 1
+ANALYSER_VERSION = 2
 """Increased whenever some text yields different tokens than before. Stored in every file that contains tokens."""
 
 
 @dataclass(frozen=True)
 class Analyser:
     """Tokenisation with options. `stop_words` is a language code ("en"), `stem` a Snowball language ("english").
+    `segmentation` is the library that cuts Thai, Lao, Khmer and Burmese into words: the one that is installed.
 
     >>> Analyser(stem="english").tokens("Running late @Bob, #PizzaDeals!")
     ['run', 'late', '@bob', '#pizzadeals']
@@ -33,6 +36,8 @@ class Analyser:
     fold_accents: bool = False
     stop_words: str | None = None
     stem: str | None = None
+    emoji: bool = True
+    segmentation: str = field(default_factory=installed)
 
     def __post_init__(self) -> None:
         if self.stop_words is not None:
@@ -41,9 +46,32 @@ class Analyser:
             known = ", ".join(sorted(snowballstemmer.algorithms()))
             raise InvalidInput(f"no stemmer for '{self.stem}'; known languages are {known}")
 
+    @classmethod
+    def named(cls, name: str) -> Analyser:
+        """The analyser of a language: its stop words, if there is a list, and its stems. "plain" has neither."""
+        languages = snowballstemmer.algorithms()
+        if name == PLAIN:
+            return cls()
+        if name not in languages:
+            known = ", ".join([PLAIN, *sorted(languages)])
+            raise InvalidInput(f"no analyser '{name}'; it is one of {known}, or an Analyser", column="analyser")
+        return cls(stop_words=STOP_WORD_CODES.get(name), stem=name)
+
+    @classmethod
+    def of(cls, given: Analyser | str | None) -> Analyser:
+        """An analyser, given itself or by the name of a language; the plain one for None."""
+        if given is None:
+            return cls()
+        if isinstance(given, str):
+            return cls.named(given)
+        if not isinstance(given, Analyser):
+            reason = f"analyser is a nearcast.Analyser or the name of a language, not {type(given).__name__}"
+            raise InvalidInput(reason, column="analyser")
+        return given
+
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, in order, repeats kept."""
-        found = tokens_of_text(text, self.fold_accents)
+        found = tokens_of_text(text, self.fold_accents, self.emoji, self.segmentation)
         if self.stop_words is not None:
             stop_words = _normal_stop_words(self.stop_words, self.fold_accents)
             found = [token for token in found if token not in stop_words]
@@ -51,7 +79,7 @@ class Analyser:
 
     def tokens_batch(self, texts: pa.Array | pa.ChunkedArray) -> pa.ListArray:
         """list<string>: the result of `tokens` for each text; an empty list for a null text."""
-        values, starts = tokens_of_texts(texts, self.fold_accents)
+        values, starts = tokens_of_texts(texts, self.fold_accents, self.emoji, self.segmentation)
         if self.stop_words is not None:
             values, starts = self._without_stop_words(values, starts)
         if self.stem is not None:
@@ -63,6 +91,17 @@ class Analyser:
         form = normal_form(token, self.fold_accents)
         return form if self.stem is None else _stemmed([form], self.stem)[0]
 
+    def prefix(self, word: str) -> str:
+        """The normal form of the beginning of a token; empty unless it is one word of at least 2 letters or numbers.
+
+        With a stemmer, a word that its stem begins stands for the stem: tokens are compared as stems.
+        """
+        found = tokens_of_text(word, self.fold_accents, self.emoji, self.segmentation)
+        if len(found) != 1 or found[0] != normal_form(word, self.fold_accents) or not _has_two_letters(found[0]):
+            return ""
+        stem = found[0] if self.stem is None else _stemmed(found, self.stem)[0]
+        return stem if found[0].startswith(stem) and _has_two_letters(stem) else found[0]
+
     def header(self) -> dict[str, Any]:
         """Version and options, as files store them; `from_header` restores the analyser."""
         return {"version": ANALYSER_VERSION, **asdict(self)}
@@ -71,7 +110,9 @@ class Analyser:
     def from_header(cls, header: dict[str, Any]) -> Analyser:
         options = dict(header)
         version = options.pop("version", None)
-        if version != ANALYSER_VERSION:
+        if version == 1:
+            options |= {"emoji": False, "segmentation": NONE}
+        elif version != ANALYSER_VERSION:
             reason = f"tokens of analyser version {version}; this is version {ANALYSER_VERSION}: rebuild from the texts"
             raise ForeignVersion(reason)
         if unknown := options.keys() - cls.__dataclass_fields__.keys():
@@ -106,6 +147,10 @@ def _stemmed(tokens: list[str], language: str) -> list[str]:
     """Stem all tokens but #tags and @names: names have no stem."""
     stem = _stemmer(language)
     return [token if token.startswith(_SIGNS) else stem(token) or token for token in tokens]
+
+
+def _has_two_letters(token: str) -> bool:
+    return sum(character.isalnum() for character in token) > 1
 
 
 _SIGNS = tuple(SIGNS)

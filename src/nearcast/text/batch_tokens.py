@@ -6,6 +6,9 @@ complex character is read by the reference tokeniser in `unicode_tokens`, many s
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 
@@ -13,6 +16,7 @@ from nearcast.arrays.arrow import MAX_OFFSET, string_array, string_buffers
 from nearcast.arrays.jit import kernel
 from nearcast.errors import InvalidInput
 from nearcast.text.character_table import character_table
+from nearcast.text.languages.segmentation import NONE
 from nearcast.text.simple_tokens import append_ascii_tokens, append_simple_tokens, has_complex_character
 from nearcast.text.unicode_tokens import tokens_of_joined_texts
 
@@ -23,13 +27,16 @@ JOINED_BYTES = 1 << 20
 """The most bytes of texts that the reference tokeniser reads in one pass. Bounds the memory of its list of matches."""
 
 
-def tokens_of_texts(texts: pa.Array | pa.ChunkedArray, fold_accents: bool) -> tuple[pa.Array, np.ndarray]:
+def tokens_of_texts(
+    texts: pa.Array | pa.ChunkedArray, fold_accents: bool, emoji: bool = True, segmentation: str = NONE
+) -> tuple[pa.Array, np.ndarray]:
     """(tokens, starts): the tokens of text i are tokens[starts[i]:starts[i+1]]. A null text has none."""
     raw, offsets = string_buffers(texts)
-    table = character_table(fold_accents)
+    table = character_table(fold_accents, emoji)
     texts_at = np.empty((len(offsets) - 1, 3), np.int64)
     choose_tokenisers(raw, offsets, table, texts_at)
-    general = np.frombuffer(_general_tokens(raw, texts_at[texts_at[:, 2] == GENERAL], fold_accents), np.uint8)
+    read = functools.partial(tokens_of_joined_texts, fold_accents=fold_accents, emoji=emoji, segmentation=segmentation)
+    general = np.frombuffer(_general_tokens(raw, texts_at[texts_at[:, 2] == GENERAL], read), np.uint8)
     size = int(offsets[-1] - offsets[0])
     # Casefolding makes a character at most half as long again (2 bytes to 3). Between two tokens is at least one byte.
     most_bytes = size + size // 2 + len(general)
@@ -41,7 +48,7 @@ def tokens_of_texts(texts: pa.Array | pa.ChunkedArray, fold_accents: bool) -> tu
     return string_array(out[: out_starts[n_tokens]], out_starts[: n_tokens + 1]), starts
 
 
-def _general_tokens(raw: np.ndarray, texts_at: np.ndarray, fold_accents: bool) -> bytes:
+def _general_tokens(raw: np.ndarray, texts_at: np.ndarray, read: Callable[[str], str]) -> bytes:
     """The tokens of these texts by the reference tokeniser, in the form of `tokens_of_joined_texts`."""
     parts = []
     ends = np.cumsum(texts_at[:, 1] - texts_at[:, 0] + 1)
@@ -51,7 +58,7 @@ def _general_tokens(raw: np.ndarray, texts_at: np.ndarray, fold_accents: bool) -
         joined = np.empty(ends[stop - 1] - done, np.uint8)
         join_texts(raw, texts_at[first:stop], joined)
         text = joined.tobytes().decode("utf-8", "replace")
-        parts.append(tokens_of_joined_texts(text, fold_accents).encode())
+        parts.append(read(text).encode())
         first, done = stop, ends[stop - 1]
     return b"".join(parts)
 

@@ -2,7 +2,8 @@
 
 A character is simple if its normal form is one character in any context, and if only two rules concern it: letters and
 numbers join, and a mid character joins two letters or two numbers. All ASCII, Latin, Greek, Cyrillic, Arabic and Hangul
-characters and most emoji are simple. Combining marks, joiners, Hebrew and CJK are complex.
+characters and most emoji are simple. Combining marks, joiners, flags, skin tones, Hebrew, CJK, Thai, Lao, Khmer and
+Burmese are complex.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ LETTER, NUMBER, CONNECTOR, MID_LETTER, MID_NUMBER, SIGN, LETTER_OR_NUMBER, COMPL
 """The bits of a character's class. MID_LETTER and MID_NUMBER are three bits above LETTER and NUMBER, which they join.
 LETTER_OR_NUMBER is set for all letters and numbers, also for those that do not join: a token needs at least one.
 """
+
+PICTURE = SIGN | LETTER_OR_NUMBER
+"""An emoji: a token by itself, to which no sign belongs and after which a sign belongs to the next word."""
 
 JOINS = LETTER | NUMBER
 IN_WORD = LETTER | NUMBER | CONNECTOR
@@ -35,17 +39,21 @@ _CLASSES = {
     SIGN: unicode.SIGNS,
     LETTER_OR_NUMBER: unicode.LETTER_OR_NUMBER,
     # jamo compose with each other, combining marks with the character before them
-    COMPLEX: rf"{unicode.EXTENDS}{unicode.CJK}{unicode.HEBREW}\p{{WB=Format}}\u1100-\u11FF\P{{ccc=0}}",
+    COMPLEX: rf"{unicode.EXTENDS}{unicode.CJK}{unicode.HEBREW}\p{{WB=Format}}\u1100-\u11FF\P{{ccc=0}}"
+    rf"{unicode.SOUTHEAST}{unicode.FLAG_LETTER}{unicode.SKIN_TONE}\U0001F170-\U0001F189",
+    PICTURE: unicode.PICTURE,
 }
 
 
 @functools.cache
-def character_table(fold_accents: bool) -> np.ndarray:
+def character_table(fold_accents: bool, emoji: bool = True) -> np.ndarray:
     """int32[TABLE_SIZE]: normal form << 8 | class of each code point, computed from `unicode_tokens` in 0.25 s."""
     points = [c for c in range(TABLE_SIZE) if not 0xD800 <= c < 0xE000 and chr(c) != unicode.SEPARATOR]
     text = unicode.SEPARATOR.join(map(chr, points))
     classes = np.zeros(TABLE_SIZE, np.int32)
     for bit, pattern in _CLASSES.items():
+        if bit == PICTURE and not emoji:
+            continue
         found = "".join(regex.findall(f"[{pattern}]", text, regex.V1))
         classes[np.frombuffer(found.encode("utf-32-le"), np.uint32)] |= bit
     table = np.full(TABLE_SIZE, COMPLEX, np.int32)

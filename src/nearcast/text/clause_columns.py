@@ -20,6 +20,7 @@ from nearcast.arrays.ragged import sort_in_place, starts_of, take
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, ClauseColumns, clauses
+from nearcast.text.derived.atoms import is_derived
 from nearcast.text.expression import MAX_CHARACTERS, parse
 from nearcast.text.expression_pieces import Patterns, Pieces, WordTokens, count_pieces, write_patterns, write_pieces
 from nearcast.text.vocabulary import Vocabulary
@@ -119,11 +120,14 @@ def _without_unusual(words: pa.Array) -> pa.Array:
 
 
 def _clauses_of_pattern(pattern: str) -> list[Clause] | None:
-    """The clauses of a pattern; None if it has a mistake, which only the text itself shows as the user wrote it."""
+    """The clauses of a pattern; None if only the text itself gives them: it has a group of words, or a mistake, which
+    is shown as the user wrote it.
+    """
     try:
-        return clauses(parse(pattern, _PLAIN))
+        found = clauses(parse(pattern, _PLAIN))
     except ExpressionError:
         return None
+    return None if any(is_derived(atom) for clause in found for side in clause for atom in side) else found
 
 
 def _parsed(

@@ -1,24 +1,30 @@
-"""Boolean expressions over tokens, and their parser. The grammar:
+"""Boolean expressions over the words and attributes of messages, and their parser. The grammar:
 
     expression   conjunction (OR conjunction)*       an empty text matches everything
     conjunction  factor ((AND)? factor)*             AND may be omitted
-    factor       NOT factor | ( expression ) | "literal" | -word | word
+    factor       NOT factor | ( expression ) | -? "quoted" | { filter } | -? word | -? prefix*
 
-Operators must be in capitals; `and` and other near misses are refused (see `near_miss`). The analyser turns a word
-into tokens, all of which are required. A literal is one token of any characters; within it, \\" stands for a quote and
-\\\\ for a backslash.
+Operators must be in capitals; `and` and other near misses are refused (see `grammar/near_misses.py`). The analyser
+turns a word into tokens, all of which are required, and a quoted text into a phrase: tokens that follow each other. A
+quoted text of one token is that token, whatever its characters; \\" stands for a quote and \\\\ for a backslash.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import cast
 
 from nearcast.errors import ExpressionError
 from nearcast.text.analyser import Analyser
+from nearcast.text.derived.atoms import MARK, MOST_PHRASE_TOKENS, MOST_PREFIX_BYTES
+from nearcast.text.filters.grammar import parse_filter
+from nearcast.text.grammar.near_misses import PREFIX_RULE, near_miss
+from nearcast.text.grammar.nodes import And, Atom, Everything, Expression, Not, Or, Phrase, Prefix, Token, Where
+from nearcast.text.grammar.pieces import OPERATORS, cut
+
+__all__ = ["And", "Atom", "Everything", "Expression", "Not", "Or", "Parser", "Phrase", "Prefix", "Token", "Where"]
 
 MAX_DEPTH = 50
 """The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
@@ -28,113 +34,18 @@ MEMO_SIZE = 65_536
 """The number of words whose tokens a parser caches. A full cache is cleared."""
 
 
-class Expression:
-    """A node of an expression tree. Nodes are immutable and compare by value."""
-
-    __slots__ = ()
-
-    def holds(self, tokens: Set[str]) -> bool:
-        """Whether a message with these tokens satisfies the expression."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class Everything(Expression):
-    def holds(self, tokens: Set[str]) -> bool:
-        return True
-
-    def __str__(self) -> str:
-        return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Token(Expression):
-    token: str
-
-    def holds(self, tokens: Set[str]) -> bool:
-        return self.token in tokens
-
-    def __str__(self) -> str:
-        escaped = self.token.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-
-
-@dataclass(frozen=True, slots=True)
-class Not(Expression):
-    part: Expression
-
-    def holds(self, tokens: Set[str]) -> bool:
-        return not self.part.holds(tokens)
-
-    def __str__(self) -> str:
-        return f"NOT {_within(self.part, Not)}"
-
-
-@dataclass(frozen=True, slots=True)
-class And(Expression):
-    parts: tuple[Expression, ...]
-
-    def holds(self, tokens: Set[str]) -> bool:
-        return all(part.holds(tokens) for part in self.parts)
-
-    def __str__(self) -> str:
-        return " AND ".join(_within(part, Not) for part in self.parts)
-
-
-@dataclass(frozen=True, slots=True)
-class Or(Expression):
-    parts: tuple[Expression, ...]
-
-    def holds(self, tokens: Set[str]) -> bool:
-        return any(part.holds(tokens) for part in self.parts)
-
-    def __str__(self) -> str:
-        return " OR ".join(_within(part, Not, And) for part in self.parts)
-
-
-def _within(part: Expression, *bare: type[Expression]) -> str:
-    """The text of a part; in parentheses unless the part is a token or of a `bare` type, which binds tighter."""
-    return str(part) if isinstance(part, (Token, *bare)) else f"({part})"
-
-
 def parse(text: str, analyser: Analyser) -> Expression:
     """The expression tree of a text. Raises an ExpressionError that points at the first wrong character."""
     return _parser(analyser).parse(text)
 
 
-_PIECE = re.compile(r'\s*(?:([()])|"((?:[^"\\]|\\.)*+)"|([^\s()"]+))', re.DOTALL)
-_PARENTHESIS, _LITERAL, _WORD_PIECE = 1, 2, 3  # the groups of _PIECE
-_ESCAPE = re.compile(r'\\(["\\])')
-_OPERATORS = frozenset(("AND", "OR", "NOT"))
 _WORD = re.compile(r"\S+")
-_PLAIN_WORD = r'(?!(?:AND|OR|NOT)(?:\s|$))[^\s()"]++'
+_PLAIN_WORD = r'(?!(?:AND|OR|NOT)(?:\s|$))[^\s(){}"]++'
 # A text of words, some with AND between them: no parenthesis, no quote, no other operator
 _ONLY_WORDS = re.compile(rf"\s*+{_PLAIN_WORD}(?:\s++(?:AND\s++)?+{_PLAIN_WORD})*+\s*+")
 
 
-_SMALL_OPERATOR = re.compile(r"and|or|not", re.IGNORECASE)
-_FIELD = re.compile(r"[^\W\d_]\w*:[^\s:/]\S*")  # not 10:30, :smile: or https://...
-_PREFIX = re.compile(r"\w{2,}\*+")
-_SYMBOL = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR", "!": "NOT", "-": "NOT"}
-
-
-def near_miss(word: str) -> str:
-    """Why a word is refused, and what to write instead; an empty string if it is a word.
-
-    Other query languages read such words differently. As words they would match nothing, or the opposite.
-    """
-    if _SMALL_OPERATOR.fullmatch(word):
-        return f"'{word}' is not an operator: write {word.upper()}, or \"{word}\" in quotes for the word,"
-    if word in _SYMBOL:
-        return f"'{word}' is not an operator: write {_SYMBOL[word]},"
-    if word.startswith("!") and word[1:2].isalnum():
-        return f"'{word}' is not a word: write NOT {word[1:]}, or -{word[1:]},"
-    if _FIELD.fullmatch(word):
-        parts = word.replace(":", " ", 1)
-        return f"'{word}' looks like a field with a value, but words are all that counts: write {parts},"
-    if _PREFIX.fullmatch(word):
-        return f"'{word}' looks like a prefix, which cannot be subscribed to: write whole words, joined by OR,"
-    return ""
+_PREFIX_IN_PHRASE = re.compile(r"\w\*(?!\S)")
 
 
 class Parser:
@@ -179,17 +90,25 @@ class Parser:
         if reason:
             raise ExpressionError(reason, text, position)
         is_negated = word.startswith("-")
-        tokens = self.analyser.tokens(word[is_negated:])
-        if not tokens:
-            raise ExpressionError(
-                f"'{word}' holds no token: it is a stop word or has no letter or number,", text, position
-            )
-        node = _joined(And, [Token(token) for token in dict.fromkeys(tokens)])
+        node = self._unsigned(word[is_negated:])
+        if node is None:
+            reason = f"'{word}' holds no token: it is a stop word or has no letter or number,"
+            if "*" in word:
+                reason = f"'{word}' is no prefix: {PREFIX_RULE}; put a text with a * in quotes,"
+            raise ExpressionError(reason, text, position)
         node = Not(node) if is_negated else node
         if len(self._words) >= MEMO_SIZE:
             self._words.clear()
         self._words[word] = node
         return node
+
+    def _unsigned(self, word: str) -> Expression | None:
+        """The AND of the tokens of a word, or a prefix; None if it is neither."""
+        if "*" in word:
+            start = self.analyser.prefix(word[:-1]) if word.endswith("*") else ""
+            return Prefix(start) if start and len(start.encode()) <= MOST_PREFIX_BYTES else None
+        tokens = self.analyser.tokens(word)
+        return _joined(And, [Token(token) for token in dict.fromkeys(tokens)]) if tokens else None
 
 
 @functools.lru_cache(maxsize=16)
@@ -198,13 +117,13 @@ def _parser(analyser: Analyser) -> Parser:
 
 
 class _Descent:
-    """The recursive descent. The kind of a piece is "AND", "OR", "NOT", "(", ")", "literal", "word" or "end"."""
+    """The recursive descent over the pieces of a text (see `grammar/pieces.py`)."""
 
     def __init__(self, parser: Parser, text: str) -> None:
         self.parser = parser
         self.text = text
         self.depth = 0
-        self.kinds, self.texts, self.positions = _pieces(text)
+        self.kinds, self.texts, self.positions = cut(text)
         self.at = 0
 
     def whole(self) -> Expression:
@@ -233,18 +152,36 @@ class _Descent:
     def factor(self) -> Expression:
         at = self.at
         kind = self.kinds[at]
-        if kind not in ("word", "literal", "NOT", "("):
+        if kind in OPERATORS - {"NOT"} or kind in (")", "end"):
             raise self.missing_before(at)
         self.at += 1
         if kind == "word":
             return self.parser.word(self.texts[at], self.text, self.positions[at])
-        return self.literal(at) if kind == "literal" else self.nested(at)
+        if kind == "filter":
+            conditions = parse_filter(self.texts[at], self.text, self.positions[at] + 1)
+            return _joined(And, [Where(condition) for condition in dict.fromkeys(conditions)])
+        if kind in ("NOT", "("):
+            return self.nested(at)
+        return Not(self.literal(at)) if kind == "-literal" else self.literal(at)
 
     def literal(self, at: int) -> Expression:
-        token = self.parser.analyser.normalise(self.texts[at])
-        if not token:  # the normal form may have removed every character
-            raise self.error("nothing between the quotes", at)
-        return Token(token)
+        """The phrase, or the one token, of a quoted text. A text without a token is itself a token."""
+        text, analyser = self.texts[at], self.parser.analyser
+        if MARK in text:
+            raise self.error("U+FFFF in a quoted text, which is no character", at)
+        tokens = analyser.tokens(text)
+        if len(tokens) > MOST_PHRASE_TOKENS:
+            raise self.error(f"a phrase of more than {MOST_PHRASE_TOKENS} words", at)
+        if len(text.split()) < 2 and len(tokens) < 2:
+            token = analyser.normalise(text)
+            if not token:  # the normal form may have removed every character
+                raise self.error("nothing between the quotes", at)
+            return Token(token)
+        if _PREFIX_IN_PHRASE.search(text):
+            raise self.error("a prefix within a phrase; write the phrase AND the prefix, or whole words,", at)
+        if not tokens:
+            raise self.error("only stop words, or no letter and no number, between the quotes", at)
+        return Phrase(tuple(tokens)) if len(tokens) > 1 else Token(tokens[0])
 
     def nested(self, at: int) -> Expression:
         self.depth += 1
@@ -266,7 +203,7 @@ class _Descent:
     def missing_before(self, at: int) -> ExpressionError:
         """The error for a piece that is not an operand: the operator before it lacks one, or the piece is misplaced."""
         kind, before = self.kinds[at], self.kinds[at - 1] if at else ""
-        if before in _OPERATORS:
+        if before in OPERATORS:
             return self.error(f"{before} with nothing after it", at - 1)
         if kind == "end":
             return self.error("a parenthesis that is never closed", at - 1)
@@ -276,26 +213,6 @@ class _Descent:
 
     def error(self, reason: str, at: int) -> ExpressionError:
         return ExpressionError(reason, self.text, self.positions[at])
-
-
-def _pieces(text: str) -> tuple[list[str], list[str], list[int]]:
-    """The kinds, texts and positions of all pieces; the last piece is the end."""
-    kinds, texts, positions = [], [], []
-    at, end = 0, len(text.rstrip())
-    while at < end:
-        match = _PIECE.match(text, at)
-        if match is None:  # only an unclosed quote does not match
-            raise ExpressionError("a quote that is never closed", text, text.index('"', at))
-        group = match.lastindex or 0
-        piece = match[group]
-        texts.append(_ESCAPE.sub(r"\1", piece) if group == _LITERAL else piece)
-        positions.append(match.start(group) - (group == _LITERAL))
-        if group == _WORD_PIECE:
-            kinds.append(piece if piece in _OPERATORS else "word")
-        else:
-            kinds.append(piece if group == _PARENTHESIS else "literal")
-        at = match.end()
-    return [*kinds, "end"], [*texts, ""], [*positions, end]
 
 
 def _joined(kind: type[And] | type[Or], parts: Sequence[Expression]) -> Expression:

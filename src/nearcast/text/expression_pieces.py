@@ -68,8 +68,8 @@ def is_wide_space(point):
 def count_pieces(raw, offsets, most_bytes, out_counts):
     """Write the number of pieces of each text.
 
-    It is UNREADABLE for a text with a quote, with white space beyond ASCII, with invalid UTF-8 or of more than
-    `most_bytes` bytes.
+    It is UNREADABLE for a text with a quote or a brace, with white space beyond ASCII, with invalid UTF-8 or of more
+    than `most_bytes` bytes.
     """
     for row in range(len(out_counts)):
         i, stop = offsets[row], offsets[row + 1]
@@ -78,7 +78,7 @@ def count_pieces(raw, offsets, most_bytes, out_counts):
         while n >= 0 and i < stop:
             byte = raw[i]
             width = 1
-            if byte == 0x22:
+            if byte == 0x22 or byte == 0x7B or byte == 0x7D:
                 n = UNREADABLE
             elif byte == 0x28 or byte == 0x29:
                 n += 1

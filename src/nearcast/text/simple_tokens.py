@@ -114,6 +114,9 @@ def append_simple_tokens(raw, i, stop, table, out, out_starts, n_tokens):
             after_word = False
             i += width
             continue
+        is_picture = entry & SIGN != 0
+        if is_picture:
+            signed = 0
         end, seen = i + width, np.int64(entry)
         if entry & IN_WORD:
             end, seen = word_end(raw, i, stop, table)
@@ -122,7 +125,7 @@ def append_simple_tokens(raw, i, stop, table, out, out_starts, n_tokens):
             n_tokens += 1
             out_starts[n_tokens] = n
         signed = 0
-        after_word = True
+        after_word = not is_picture
         i = end
     return n_tokens
 

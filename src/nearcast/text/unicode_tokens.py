@@ -8,15 +8,22 @@ Standard Annex 29. Every piece with a letter or a number is a token. We add thre
 - a `#` or `@` right before a word, and not itself after a word character, belongs to the word;
 - a run of Han, Hiragana and Katakana characters becomes its overlapping pairs, a single such character one token;
   after a `#` or `@` the run stays whole;
-- there is a boundary between such a run and other letters and numbers (the annex would join Katakana to an underscore);
+- there is a boundary between such a run and other letters and numbers: the annex would join Katakana to underscores;
+- a run of Thai, Lao, Khmer or Burmese letters, which the annex does not cut into words, is cut by a library (see
+  `languages/segmentation.py`), or into letters if texts are analysed without it; after a `#` or `@` it stays whole;
+- an emoji is a token: a picture with its skin tone, a flag, a keycap, pictures joined by zero-width joiners;
 - rule WB3c is omitted: it would join an emoji after a zero-width joiner to the word before it.
 """
 
 from __future__ import annotations
 
+import functools
 import unicodedata
+from collections.abc import Callable, Sequence
 
 import regex
+
+from nearcast.text.languages.segmentation import NONE, words_of_run
 
 SIGNS = "#@"
 
@@ -29,6 +36,15 @@ MID_LETTER = r"\p{WB=MidLetter}\p{WB=MidNumLet}\p{WB=Single_Quote}"
 MID_NUMBER = r"\p{WB=MidNum}\p{WB=MidNumLet}\p{WB=Single_Quote}"
 CJK = r"[[\p{Han}\p{Hiragana}\p{Katakana}\p{WB=Katakana}]--\p{WB=Extend}]"
 LETTER_OR_NUMBER = r"[[\p{L}\p{N}]--\p{WB=Extend}]"  # two voicing marks are letters by category
+SOUTHEAST = r"[[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]&&[\p{L}\p{M}]]"
+FLAG_LETTER = r"\p{WB=Regional_Indicator}"
+SKIN_TONE = r"\p{Emoji_Modifier}"
+# Signs such as © and letters in squares are no emoji: they stand in plain text too
+PICTURE = (
+    r"[[\p{Emoji_Presentation}[\p{Extended_Pictographic}&&[\u2300-\u27BF\u2934-\u2BFF\U0001F000-\U0001FAFF]]]"
+    rf"--[{FLAG_LETTER}\p{{L}}\p{{N}}]]"
+)
+STYLES = "\ufe0e\ufe0f"
 IN_WORD = rf"{WORD_LETTER}{NUMBER}{CONNECTOR}"
 
 SEPARATOR = "\n"
@@ -37,7 +53,14 @@ contains either.
 """
 
 
-def _token_pattern() -> str:
+def _emoji_pattern() -> str:
+    tags = "(?:[\U000e0020-\U000e007e]+\U000e007f)?"
+    picture = rf"(?:{PICTURE}[{STYLES}]?|\p{{Extended_Pictographic}}\uFE0F){SKIN_TONE}?{tags}"
+    return rf"[0-9#*]\uFE0F?\u20E3|{FLAG_LETTER}{{2}}|{picture}(?:\u200D{picture})*+"
+
+
+def _token_pattern(emoji: bool, runs: bool) -> str:
+    """The pattern of tokens; with `runs`, a run of Southeast Asian letters is one."""
     marks = f"[{EXTENDS}]*+"
     behind = f"[{EXTENDS}]*"
     tail = f"[{IN_WORD}{EXTENDS}]*+"
@@ -53,11 +76,21 @@ def _token_pattern() -> str:
     sign = f"[{SIGNS}](?<![{IN_WORD}{CJK}{LETTER_OR_NUMBER}]{behind}.)"  # looks back over the sign itself
     # A lookahead captures the token, then the pattern consumes it. Of a CJK pair it consumes only the first character,
     # so that pairs overlap, except for the last pair of a run, which is consumed whole.
-    token = f"{word}|{SEPARATOR}|{cjk}(?:{cjk})?|{lone}|{sign}(?:{word}|(?:{cjk})++|{lone})"
+    if runs:
+        lone = f"{SOUTHEAST}[{SOUTHEAST}{EXTENDS}]*+|{lone}"
+    pictures = f"{_emoji_pattern()}|" if emoji else ""
+    token = f"{word}|{SEPARATOR}|{pictures}{cjk}(?:{cjk})?|{lone}|{sign}(?:{word}|(?:{cjk})++|{lone})"
     return rf"(?=({token}))(?:{cjk}(?:{cjk}(?![{CJK}]))?|\1)"
 
 
-_TOKEN = regex.compile(_token_pattern(), regex.V1)
+@functools.cache
+def _tokens_of(emoji: bool, runs: bool) -> Callable[[str], list[str]]:
+    return regex.compile(_token_pattern(emoji, runs), regex.V1).findall
+
+
+_EMOJI = regex.compile(_emoji_pattern(), regex.V1)
+_STYLE = str.maketrans("", "", STYLES)
+_RUN = regex.compile(SOUTHEAST, regex.V1)
 _LETTER_OR_NUMBER = regex.compile(f"[{LETTER_OR_NUMBER}]", regex.V1)
 _FORMAT = regex.compile(r"\p{WB=Format}+", regex.V1)
 # Only accents. The marks of other scripts (vowels of Hindi, Thai, Arabic, Hebrew) are letters to their readers.
@@ -80,22 +113,38 @@ def normal_form(text: str, fold_accents: bool) -> str:
     return unicodedata.normalize("NFC", bare).translate(_STROKES)
 
 
-def tokens_of_text(text: str, fold_accents: bool) -> list[str]:
-    """The tokens of one text, in order."""
+def tokens_of_text(text: str, fold_accents: bool, emoji: bool = True, segmentation: str = NONE) -> list[str]:
+    """The tokens of one text, in order. `segmentation` is the library that cuts runs of Southeast Asian letters."""
     if text.isascii() and text.isalnum():
         return [text.lower()]  # one word of a subscription: 0.2 us instead of 8
-    text = text.replace(SEPARATOR, "\r")
-    return [token for token in _TOKEN.findall(normal_form(text, fold_accents)) if _is_token(token)]
+    found = _tokens_of(emoji, segmentation != NONE)(normal_form(text.replace(SEPARATOR, "\r"), fold_accents))
+    if text.isascii():
+        return [token for token in found if _is_token(token)]
+    return [token for each in found for token in _finished(each, emoji, segmentation)]
 
 
-def tokens_of_joined_texts(joined: str, fold_accents: bool) -> str:
+def tokens_of_joined_texts(joined: str, fold_accents: bool, emoji: bool = True, segmentation: str = NONE) -> str:
     """The tokens of several texts, each of which ends in SEPARATOR. A NUL follows every token and every SEPARATOR."""
-    found = _TOKEN.findall(normal_form(joined, fold_accents))
-    kept = [token for token in found if token.isalnum() or token == SEPARATOR or _is_token(token)]
+    kept = list[str]()
+    for token in _tokens_of(emoji, segmentation != NONE)(normal_form(joined, fold_accents)):
+        if token == SEPARATOR:
+            kept.append(token)
+        else:
+            kept += _finished(token, emoji, segmentation)
     kept.append("")
     return "\0".join(kept)
 
 
+def _finished(token: str, emoji: bool, segmentation: str) -> Sequence[str]:
+    """The token, or the words of a run of Southeast Asian letters; nothing if it is only punctuation."""
+    if segmentation != NONE and _RUN.match(token):
+        return words_of_run(token, segmentation)
+    if token.isalnum():  # 4x faster than the pattern and true for most; its Unicode version may be the older one
+        return (token,)
+    if emoji and _EMOJI.match(token):
+        return (token.translate(_STYLE),)
+    return (token,) if _is_token(token) else ()
+
+
 def _is_token(token: str) -> bool:
-    # isalnum is 4x faster than the pattern and true for most tokens; its Unicode version may be the older of the two
     return token.isalnum() or _LETTER_OR_NUMBER.search(token) is not None

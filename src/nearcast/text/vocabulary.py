@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import is_null_mask, one_array, string_array, string_buffers
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import drop_repeats, sort_in_place, sorted_sets, take
+from nearcast.arrays.ragged import distinct, drop_repeats, sort_in_place, sorted_sets, starts_of, take
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
 from nearcast.text.analyser import Analyser
 from nearcast.text.character_table import character_table
+from nearcast.text.derived.atoms import MARK, members, phrase_words, plain_tokens
+from nearcast.text.derived.derived_terms import DerivedTerms
+from nearcast.text.filters.known_conditions import side_by_side
 from nearcast.text.simple_tokens import append_ascii_tokens
 from nearcast.text.string_table import StringTable, encoded, require_array
 from nearcast.text.token_table import hash_of, lookup_message, term_from
@@ -40,6 +44,7 @@ class Vocabulary(StringTable):
         self.analyser = analyser
         self.n_documents = 0
         self._frequencies = np.zeros(0, np.int64)
+        self._derived: DerivedTerms | None = None  # from the first prefix, phrase or group on
 
     def add(self, tokens: pa.Array | pa.ChunkedArray) -> np.ndarray:
         """int32[n]: the term of each token; an unknown token gets the next term."""
@@ -51,6 +56,33 @@ class Vocabulary(StringTable):
     def add_strings(self, tokens: Sequence[str]) -> np.ndarray:
         """The same as `add`, for the few tokens of one subscription: 5 us instead of 25."""
         return self._add(*encoded(tokens))
+
+    def add_atoms(self, atoms: Sequence[str]) -> np.ndarray:
+        """The same for the atoms of clauses. From then on, messages have the derived terms among them."""
+        terms = self.add_strings(atoms)
+        if any(atom.startswith(MARK) for atom in atoms):
+            if self._derived is None:
+                self._derived = DerivedTerms()
+            self._derived.add(self, atoms, terms)
+        return terms
+
+    def add_atoms_of(self, atoms: pa.Array) -> np.ndarray:
+        """The same for a column of atoms."""
+        terms = self.add(atoms)
+        is_derived = pc.starts_with(atoms, MARK)
+        if pc.any(is_derived).as_py():
+            self.add_atoms(atoms.filter(is_derived).to_pylist())
+        return terms
+
+    @property
+    def n_derived(self) -> int:
+        """The number of derived terms."""
+        return 0 if self._derived is None else len(self._derived.terms)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The columns of messages that conditions name."""
+        return () if self._derived is None else self._derived.conditions.columns
 
     def _add(self, raw: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         terms = super()._add(raw, offsets)
@@ -68,14 +100,52 @@ class Vocabulary(StringTable):
             terms[is_null_mask(tokens)] = -1
         return terms
 
+    def term_sets(
+        self, tokens: pa.Array | pa.ChunkedArray, starts: np.ndarray, attributes: pa.Table | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(the terms of messages, each a sorted set with its derived terms; their starts). The tokens of message i are
+        tokens[starts[i]:starts[i+1]], in order; its attributes are a row of a table.
+        """
+        return self.term_sets_of(self.lookup(tokens), tokens, starts, attributes)
+
+    def term_sets_of(
+        self, terms: np.ndarray, tokens: pa.Array | pa.ChunkedArray, starts: np.ndarray, attributes: pa.Table | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same, of tokens whose terms (or -1) were looked up. `terms` is not changed."""
+        derived = self._derived
+        if derived is None:
+            return sorted_sets(terms, starts)
+        found = derived.term_sets(self._table, *string_buffers(tokens), terms.copy(), starts)
+        if attributes is None or not derived.conditions.columns:
+            return found
+        return sorted_sets(*side_by_side(found, derived.conditions.term_sets(attributes)))
+
     def term(self, token: str) -> int:
         """The term of one token, or -1."""
-        found = self.terms((token,))
-        return int(found[0]) if len(found) else -1
+        raw = np.frombuffer(bytearray(token.encode("utf-8", "surrogatepass")), np.uint8)
+        return int(self._lookup(raw, np.array((0, len(raw)), np.int64))[0])
+
+    def with_attributes_of(
+        self, terms: np.ndarray, starts: np.ndarray, attributes: Sequence[Mapping[str, Any]]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`with_attributes` for each message: the terms of message i are terms[starts[i]:starts[i+1]]."""
+        if self._derived is None:
+            return terms, starts
+        more = [self._derived.conditions.terms(row) for row in attributes]
+        own = np.concatenate([*more, terms[:0]]), starts_of(np.array([len(each) for each in more], np.int64))
+        return sorted_sets(*side_by_side((terms, starts), own))
+
+    def with_attributes(self, terms: np.ndarray, attributes: Mapping[str, Any]) -> np.ndarray:
+        """int32[k]: the terms of a message, and those of the conditions that hold on its attributes; a sorted set."""
+        if self._derived is None or not attributes:
+            return terms
+        return distinct(np.concatenate([terms, self._derived.conditions.terms(attributes)]))
 
     def terms(self, tokens: Iterable[str]) -> np.ndarray:
         """int32[k]: the known terms of one message, sorted and distinct."""
         tokens = tokens if type(tokens) is list else [*tokens]
+        if self._derived is not None:
+            return self._derived.terms_of_tokens(self._table, tokens)
         terms = np.empty(len(tokens), _TERM)
         try:
             joined = "\n".join(tokens).encode()
@@ -91,6 +161,8 @@ class Vocabulary(StringTable):
         """int32[k]: the known terms of one text, sorted and distinct. ASCII texts take 2 us instead of 17."""
         if not text or not text.isascii() or analyser.stop_words is not None or analyser.stem is not None:
             return self.terms(analyser.tokens(text))
+        if self._derived is not None:
+            return self._derived.terms_of_ascii_text(self._table, text, analyser.fold_accents)
         raw, table = np.frombuffer(bytearray(text, "ascii"), np.uint8), character_table(analyser.fold_accents)
         terms = np.empty((len(raw) + 1) // 2, _TERM)
         return terms[: lookup_ascii_text(*self._table, raw, table, terms)]
@@ -127,7 +199,8 @@ class Vocabulary(StringTable):
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + self._frequencies.nbytes
+        derived = 0 if self._derived is None else self._derived.nbytes
+        return super().nbytes + self._frequencies.nbytes + derived
 
     def header(self) -> dict[str, Any]:
         return {
@@ -138,7 +211,10 @@ class Vocabulary(StringTable):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of the vocabulary, not copied; `from_arrays` restores it."""
-        return self._string_arrays("token") | {"frequencies": self.frequencies}
+        arrays = self._string_arrays("token") | {"frequencies": self.frequencies}
+        if self._derived is not None:
+            arrays["derived"] = np.array(self._derived.terms, np.int32)
+        return arrays
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Vocabulary:
@@ -155,7 +231,53 @@ class Vocabulary(StringTable):
         self._frequencies = arrays["frequencies"]
         if len(self._frequencies) != self._n:
             raise CorruptFile(f"{_WHAT} whose arrays do not fit together")
+        if "derived" in arrays:
+            known = arrays["derived"]
+            if len(known) and not 0 <= known.min() <= known.max() < self._n:
+                raise CorruptFile(f"{_WHAT} with derived terms that it does not have")
+            self.add_atoms(self.tokens(arrays["derived"]).to_pylist())
         return self
+
+    def with_plain_terms(
+        self, terms: np.ndarray, starts: np.ndarray, only_certain: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(the terms of rows, with those of tokens in place of derived ones; their starts). Each row is a sorted set.
+
+        With `only_certain`, only tokens that a message of the row must have: not those of an OR.
+        """
+        if self._derived is None:
+            return terms, starts
+        tokens_of = phrase_words if only_certain else plain_tokens
+        counts, known = np.ones(self._n, np.int64), self._derived.terms
+        each = [self._lookup(*encoded(tokens_of(atom))) for atom in self.tokens(np.array(known)).to_pylist()]
+        counts[known] = [len(found) for found in each]
+        own_starts = starts_of(counts)
+        values = np.empty(own_starts[-1], np.int32)
+        values[own_starts[:-1][counts == 1]] = np.flatnonzero(counts == 1)
+        for term, found in zip(known, each, strict=True):
+            values[own_starts[term] : own_starts[term + 1]] = found
+        flat, flat_starts = take(values, own_starts, terms)
+        return sorted_sets(flat, flat_starts[starts])
+
+    def mark_members(self, is_used: np.ndarray) -> None:
+        """Set is_used (bool[n]) for the terms that used derived terms are made of."""
+        atoms = self._used_atoms(is_used)
+        named = list({member for atom in atoms for member in members(atom)})
+        named += list({token for member in named for token in members(member)})
+        is_used[self._lookup(*encoded(named))] = True
+
+    def part(self, is_used: np.ndarray) -> tuple[Vocabulary, np.ndarray]:
+        """(a vocabulary of these terms, int32[n]: their new numbers or -1). Terms keep their order. `is_used` is
+        bool[n] as `mark_members` leaves it.
+        """
+        used, numbers, made = np.flatnonzero(is_used), np.full(len(is_used), -1, np.int32), Vocabulary(self.analyser)
+        numbers[used] = made.add(self.tokens(used))
+        made.add_atoms(self._used_atoms(is_used))
+        return made, numbers
+
+    def _used_atoms(self, is_used: np.ndarray) -> list[str]:
+        derived = [] if self._derived is None else [term for term in self._derived.terms if is_used[term]]
+        return list(self.tokens(np.array(derived, np.int64)).to_pylist())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file atomically: a reader sees the old file or the new one, never a part."""

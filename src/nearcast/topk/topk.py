@@ -75,7 +75,7 @@ class TopK:
         space: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
-        self.analyser = _checked_analyser(options.pop("analyser", None))
+        self.analyser = Analyser.of(options.pop("analyser", None))
         on_bad: OnBad = options.pop("on_bad", "raise")
         table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
         self.space = Space.of(space)
@@ -87,7 +87,7 @@ class TopK:
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
         self.rejects: pa.Table | None = read.rejects
         """The bad rows of the last table given with on_bad="skip"."""
-        self._weights = _scaled(idf_weights(read, len(self.vocabulary)) if by_term is None else by_term)
+        self._weights = _scaled(idf_weights(read, self.vocabulary) if by_term is None else by_term)
         self._n_fixed = len(self._weights)
         self._n_published = self._n_checked = 0
         self._replace(batch)
@@ -359,12 +359,6 @@ def open_topk(path: str | os.PathLike[str], verify: bool = True) -> TopK:
 
 def _state_of(names: Names) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     return names.arrays(), names.header()
-
-
-def _checked_analyser(analyser: Any) -> Analyser:
-    if analyser is not None and not isinstance(analyser, Analyser):
-        raise InvalidInput(f"analyser is a nearcast.Analyser, not {type(analyser).__name__}")
-    return analyser or Analyser()
 
 
 def _checked_distance(max_dist: Any) -> float | None:

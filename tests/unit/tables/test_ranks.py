@@ -133,7 +133,7 @@ def test_idf_counts_each_subscription_once_and_no_not() -> None:
         row(id=3, kind="match", tokens=None, expression="(a OR b) c NOT d"),
         row(id=4, tokens=["a", "a"]),
     ]
-    weights = idf_weights(read(rows, vocabulary=vocabulary), len(vocabulary))
+    weights = idf_weights(read(rows, vocabulary=vocabulary), vocabulary)
     by_token = dict(zip(vocabulary.tokens(np.arange(len(vocabulary))).to_pylist(), weights.tolist(), strict=True))
     assert by_token == pytest.approx({"a": math.log(2), "b": math.log(3), "c": math.log(5), "d": math.log(5)})
 
@@ -141,4 +141,4 @@ def test_idf_counts_each_subscription_once_and_no_not() -> None:
 def test_idf_of_nothing_is_one() -> None:
     vocabulary = nc.Vocabulary()
     found = read([row(tokens=[]), row(id=2, kind="match", tokens=None, expression="NOT x")], vocabulary=vocabulary)
-    assert idf_weights(found, len(vocabulary)).tolist() == [1.0]
+    assert idf_weights(found, vocabulary).tolist() == [1.0]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from nearcast.errors import ForeignVersion, InvalidInput
+from nearcast.errors import ForeignVersion, InvalidInput, MissingPart
 from nearcast.text import batch_tokens
 from nearcast.text.analyser import ANALYSER_VERSION, Analyser
 from nearcast.text.stop_words import STOP_WORDS
@@ -34,7 +34,10 @@ CASES = {
     "한국어 서울": ["한국어", "서울"],
     "צה\"ל ג'": ['צה"ל', "ג'"],
     "नमस्ते دنیا می\u200cخواهم": ["नमस्ते", "دنیا", "می\u200cخواهم"],
-    "❤️#love 👍🏽 🇩🇪 1️⃣": ["#love", "1️⃣"],
+    "❤️#love 👍🏽 🇩🇪 1️⃣": ["❤", "#love", "👍🏽", "🇩🇪", "1\u20e3"],
+    "pizza🍕#hot 👨‍👩‍👧 🍕🍕 #🍕 #️⃣ ❤ ©": ["pizza", "🍕", "#hot", "👨‍👩‍👧", "🍕", "🍕", "🍕", "#\u20e3", "❤"],
+    "กินข้าวที่กรุงเทพ abc #ภาษาไทย": ["กิน", "ข้าว", "ที่", "กรุงเทพ", "abc", "#ภาษาไทย"],
+    "ພາສາລາວ ဘာသာ ភាសា": ["ພາສາ", "ລາວ", "ဘာသာ", "ភាសា"],
 }
 
 
@@ -166,3 +169,34 @@ def test_unknown_languages_are_refused_with_the_known_ones() -> None:
 def test_one_plain_word_is_the_token_that_it_is_within_a_text() -> None:
     for word in ("Pizza", "a1B2", "42", "x", "A" * 300):
         assert Analyser().tokens(word) == Analyser().tokens(f"{word} !")
+
+
+OLD = {"version": 1, "fold_accents": False, "stop_words": None, "stem": None}
+
+
+def test_an_analyser_of_version_1_gives_the_tokens_of_then() -> None:
+    old = Analyser.from_header(OLD)
+    texts = ["❤️ pizza🍕 #hot", "กินข้าว", "👍🏽 1️⃣"]
+    wanted = [["pizza", "#hot"], ["กิ", "น", "ข้", "า", "ว"], ["1️⃣"]]
+    assert [old.tokens(text) for text in texts] == old.tokens_batch(pa.array(texts)).to_pylist() == wanted
+    assert Analyser.from_header(old.header()) == old != Analyser()
+
+
+def test_text_that_another_library_cut_is_refused_with_the_remedy() -> None:
+    header = Analyser().header()
+    assert header["version"] == 2 and header["segmentation"].startswith("icu4py ")
+    other = Analyser.from_header(header | {"segmentation": "icu4py 0.1"})
+    assert other.tokens("plain text 東京") == ["plain", "text", "東京"]
+    with pytest.raises(MissingPart, match=r"pip install 'icu4py==0\.1'"):
+        other.tokens("ภาษาไทย")
+    with pytest.raises(MissingPart, match="here is icu4py"):
+        other.tokens_batch(pa.array(["ภาษาไทย"]))
+
+
+def test_analysers_have_the_names_of_languages() -> None:
+    assert Analyser.named("english") == Analyser(stop_words="en", stem="english") == Analyser.of("english")
+    assert Analyser.named("russian") == Analyser(stem="russian")
+    assert Analyser.named("plain") == Analyser.of(None) == Analyser.of(Analyser()) == Analyser()
+    for wrong, reason in (("klingon", "no analyser 'klingon'; it is one of plain, "), (3, "not int")):
+        with pytest.raises(InvalidInput, match=reason):
+            Analyser.of(wrong)  # type: ignore[arg-type]

@@ -174,9 +174,9 @@ def test_another_version_of_the_file_the_vocabulary_or_the_analyser_is_refused(t
     path.write_bytes(whole)
     with pytest.raises(ForeignVersion, match="file version 2"):
         Vocabulary.open(path)
-    for change in ({"version": 2}, {"analyser": {"version": 2}}):
+    for change in ({"version": 3}, {"analyser": {"version": 3}}):
         vocabulary_file.write_file(path, {**vocabulary.header(), **change}, vocabulary.arrays())
-        with pytest.raises(ForeignVersion, match="version 2"):
+        with pytest.raises(ForeignVersion, match="version 3"):
             Vocabulary.open(path)
 
 

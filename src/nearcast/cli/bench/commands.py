@@ -304,3 +304,35 @@ def moving(  # noqa: PLR0913  the options of a command are its parameters
 
     chosen = moving_action.workload_of(find_workload(workload), subscriptions, messages, seed)
     moving_action.run(chosen, read_names(methods), steps, budget, out, as_json)
+
+
+def words(  # noqa: PLR0913  the options of a command are its parameters
+    workload: Annotated[
+        str, Option("--workload", "-w", metavar="NAME", help="Preset or .toml file: words, places, sizes of boxes.")
+    ] = "B",
+    subscriptions: Annotated[
+        int, Option("--subscriptions", "-n", metavar="N", min=1, help="Number of subscriptions.")
+    ] = 100_000,
+    messages: Annotated[int, Option("--messages", "-m", metavar="N", min=10, help="Number of messages.")] = 2_000,
+    phrases: Annotated[float, Option(help="Share of the subscriptions that are a phrase of two words.")] = 0.05,
+    prefixes: Annotated[float, Option(help="Share of the subscriptions whose first word is a prefix.")] = 0.05,
+    rounds: Annotated[int, Option(min=1, help="Turns; the first is not counted if there are more.")] = 4,
+    out: Annotated[
+        Path | None, Option("--out", "-o", metavar="FILE", help="Also write the figures to this file, as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure phrases and prefixes.
+
+    Matches the same texts, in turns, with two indexes: one of plain words, and one in which some of the subscriptions
+    have a phrase or a prefix instead. Times are microseconds of CPU for a message, in tables and one by one.
+
+    \b
+    Example:
+      nearcast bench words -n 1000000 -w B --out words.json
+    """
+    from nearcast.bench.workloads.workload import find_workload
+    from nearcast.cli.bench import words_action
+
+    chosen = find_workload(workload).but(subscriptions=subscriptions, messages=messages)
+    words_action.run(chosen, (phrases, prefixes), rounds, out, as_json)

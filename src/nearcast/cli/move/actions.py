@@ -31,6 +31,7 @@ class Request(NamedTuple):
     lifetime: float | None
     method: str
     space: tuple[float, ...] | None
+    analyser: str | None
 
 
 def run(request: Request, out: Path | None, as_json: bool) -> None:
@@ -40,7 +41,7 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
     parts = list[pa.Table]()
     with progress(quiet=as_json) as shown:
         with working(shown, "reading tables"):
-            moving = Moving(request.subscriptions, request.method, request.space)
+            moving = Moving(request.subscriptions, request.method, request.space, analyser=request.analyser)
             messages = _with_expiry(as_arrow(request.messages), request.lifetime)
             tracks = read_tracks(request.tracks, moving.space)
         period = max(1, round(request.every * 1e6))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from nearcast.cli.options import Json, Space, argument, read_space
+from nearcast.cli.options import AnalyserName, Json, Space, argument, read_space
 
 
 def move(  # noqa: PLR0913  the options of a command are its parameters
@@ -22,6 +22,7 @@ def move(  # noqa: PLR0913  the options of a command are its parameters
     ] = None,
     method: Annotated[str, Option(help="Method for moving subscriptions.")] = "auto",
     space: Space = None,
+    analyser: AnalyserName = None,
     as_json: Json = False,
 ) -> None:
     """Replay moving subscriptions: who gains and who loses which message, step by step.
@@ -36,5 +37,5 @@ def move(  # noqa: PLR0913  the options of a command are its parameters
     """
     from nearcast.cli.move import actions
 
-    request = actions.Request(subscriptions, messages, tracks, every, lifetime, method, read_space(space))
+    request = actions.Request(subscriptions, messages, tracks, every, lifetime, method, read_space(space), analyser)
     actions.run(request, out, as_json)

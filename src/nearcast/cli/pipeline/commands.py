@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from typer import Option
 
 from nearcast.cli.console import show, text_table
-from nearcast.cli.options import Json, Shards, Space, argument, place, read_space, required
+from nearcast.cli.options import AnalyserName, Json, Shards, Space, argument, given, place, read_space, required
 from nearcast.cli.pipeline.spark_console import Force, Index, Master, grid, on_spark, run_one_step
 from nearcast.errors import InvalidInput
 
@@ -30,6 +30,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
         Option("--map", metavar="NAME=COLUMN,...", help="Your column for each of ours, as in text=body,x=lon,y=lat."),
     ] = "",
     space: Space = None,
+    analyser: AnalyserName = None,
     make_ids: Annotated[bool, Option("--make-ids", help="Number the rows instead of reading ids.")] = False,
     delimiter: Annotated[str | None, Option(help="Delimiter of CSV. [default: by the file ending]")] = None,
     encoding: Annotated[str, Option(help="Encoding of CSV and JSONL.")] = "utf-8",
@@ -58,6 +59,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
         "encoding": encoding,
         "header": tuple(header.split(",")) if header else None,
         "space": read_space(space),
+        **given(analyser=analyser),
     }
     stage = ingest_stage(Raw(tuple(raw), read_mapping(mapping)), kind, out, rejects, options)
     run_one_step(stage, master, force, as_json)
@@ -97,6 +99,7 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
         ),
     ] = None,
     space: Space = None,
+    analyser: AnalyserName = None,
     keep_hours: Annotated[
         float, Option(min=0, help="Remove versions of the index that were replaced so many hours ago.")
     ] = 24.0,
@@ -114,8 +117,8 @@ def build(  # noqa: PLR0913  the options of a command are its parameters
     """
     from nearcast.spark.pipeline import build_stage
 
-    options = {"shards": shards, "method": method, "space": read_space(space)}
-    options["weights"] = weights
+    options = {"shards": shards, "method": method, "space": read_space(space), "weights": weights}
+    options |= given(analyser=analyser)
     stage = build_stage(subscriptions, messages, out, options, keep_hours)
     run_one_step(stage, master, force, as_json)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from nearcast.cli.options import Json, Space, argument, read_space
+from nearcast.cli.options import AnalyserName, Json, Space, argument, given, read_space
 
 
 def top(  # noqa: PLR0913  the options of a command are its parameters
@@ -24,6 +24,7 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     out: Annotated[Path | None, Option(help="Write the changes to .parquet, .csv or .jsonl.")] = None,
     method: Annotated[str, Option(help="Method for kind top.")] = "auto",
     space: Space = None,
+    analyser: AnalyserName = None,
     max_dist: Annotated[
         float | None, Option(help="The distance at which place counts 0. [default: 20,015 km; the diagonal of a plane]")
     ] = None,
@@ -48,6 +49,6 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.cli.match_actions import read_options
     from nearcast.cli.top import actions
 
-    options = read_options(option or []) | ({} if max_dist is None else {"max_dist": max_dist})
+    options = read_options(option or []) | given(max_dist=max_dist, analyser=analyser)
     request = actions.Request(subscriptions, messages, window, method, read_space(space), weights, options)
     actions.run(request, out, as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NEVER, NO_TIME, Match
 from nearcast.tables import Dialect, Id, IdColumn, as_arrow
+from nearcast.tables.attributes import all_attributes_of, attributes_table
 from nearcast.tables.ids import one_id
 from nearcast.tables.messages import read_message_columns
 
@@ -25,17 +27,25 @@ class LiveMessages(NamedTuple):
     boxes: np.ndarray  # float64[n,4]
     times: np.ndarray  # int64[n]  microseconds, or NO_TIME
     expires: np.ndarray  # int64[n]  microseconds, or NEVER
+    attributes: pa.Table | None = None  # further columns, for filters
 
     @property
     def size(self) -> int:
         return len(self.expires)
 
     @classmethod
-    def one(cls, id: Id, tokens: list[str], box: np.ndarray, expires: int = NEVER) -> LiveMessages:
+    def one(
+        cls,
+        id: Id,
+        tokens: list[str],
+        box: np.ndarray,
+        expires: int = NEVER,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> LiveMessages:
         """One message. `box` is float64[4]."""
         words = pa.array([tokens], pa.list_(pa.string()))
         time, until = (np.array([each], np.int64) for each in (NO_TIME, expires))
-        return cls(one_id(id), words, box.reshape(1, 4), time, until)
+        return cls(one_id(id), words, box.reshape(1, 4), time, until, attributes_table([attributes or {}]))
 
     def ending(self, deadline: int) -> LiveMessages:
         """These messages; those without an expiry expire at `deadline`."""
@@ -44,7 +54,7 @@ class LiveMessages(NamedTuple):
     def timed(self) -> pa.Table:
         """For an index: boxes and times."""
         times = pa.array(self.times, _TIME, mask=self.times == NO_TIME)
-        return pa.table({**self._columns(), **self._places(), "time": times})
+        return pa.table({**self._columns(), **self._places(), "time": times, **self._attributes()})
 
     def points(self, now: int) -> pa.Table:
         """For `TopK`: the centres of the boxes, at one time."""
@@ -55,7 +65,11 @@ class LiveMessages(NamedTuple):
     def mortal(self) -> pa.Table:
         """For `Moving`: boxes and expiry."""
         expires = pa.array(self.expires, _TIME, mask=self.expires == NEVER)
-        return pa.table({**self._columns(), **self._places(), "expires": expires})
+        return pa.table({**self._columns(), **self._places(), "expires": expires, **self._attributes()})
+
+    def _attributes(self) -> dict[str, pa.ChunkedArray]:
+        attributes = self.attributes
+        return {} if attributes is None else {name: attributes[name] for name in attributes.column_names}
 
     def _columns(self) -> dict[str, pa.Array]:
         return {"id": self.ids.arrow(np.arange(self.size)), "tokens": self.tokens}
@@ -66,11 +80,16 @@ class LiveMessages(NamedTuple):
 
 def read_live_messages(source: Any, dialect: Dialect) -> tuple[LiveMessages, pa.Table]:
     """(the good messages of a table, the rejects)."""
-    read = read_message_columns(as_arrow(source), dialect, reads_expires=True)
+    table = as_arrow(source)
+    read = read_message_columns(table, dialect, reads_expires=True)
     good, expires = read.good_rows, np.asarray(read.expires)
     tokens = read.tokens.take(pa.array(good)) if len(read.rejects) else read.tokens
     until = np.where(expires == NO_TIME, NEVER, expires)
-    return LiveMessages(read.ids.take(good), tokens, read.boxes[good], read.times[good], until[good]), read.rejects
+    attributes = all_attributes_of(table)
+    if attributes is not None and len(read.rejects):
+        attributes = attributes.take(pa.array(good))
+    own = LiveMessages(read.ids.take(good), tokens, read.boxes[good], read.times[good], until[good], attributes)
+    return own, read.rejects
 
 
 def matches_by_message(matches: pa.Table) -> dict[Id, list[Match]]:

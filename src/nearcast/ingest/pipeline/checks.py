@@ -17,12 +17,14 @@ from nearcast.sharding.live.ownership import check_own, mounted_folder
 from nearcast.sharding.sharded_index import open_sharded
 from nearcast.sharding.weights import given_weights
 from nearcast.storage.location import locate
+from nearcast.text.analyser import Analyser
 
 
 def check_build(subscriptions: str, messages: str | None, out: str, options: Mapping[str, Any]) -> None:
     """Raise what a build would raise about its arguments and the columns of its tables."""
     find_method("match", options["method"])
     Space.of(options.get("space"))
+    Analyser.of(options.get("analyser"))
     if options.get("weights"):
         given_weights(options["weights"])
     check_table(subscriptions, "subscriptions")

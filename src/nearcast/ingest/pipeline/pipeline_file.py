@@ -18,7 +18,7 @@ _KNOWN: dict[str, tuple[str, ...]] = {
     "": ("out", "messages", "subscriptions", "build", "match", "stream"),
     "messages": ("sources", "map"),
     "subscriptions": ("sources", "map"),
-    "build": ("shards", "method", "space", "weights"),
+    "build": ("shards", "method", "space", "weights", "analyser"),
     "match": ("layout",),
     "stream": ("files", "changes"),
 }
@@ -41,6 +41,7 @@ class Pipeline(NamedTuple):
     method: str = "auto"
     space: tuple[float, ...] | None = None
     weights: str | None = None  # a file; by default, the vocabulary of the pipeline gives the weights
+    analyser: str | None = None  # the name of a language
     layout: Layout = "auto"
     stream_files: int = 0  # replay the messages as a stream of this many files; 0: no replay
     changes: str | None = None  # a change log that takes effect after half of these files
@@ -68,6 +69,7 @@ def read_pipeline(path: str | os.PathLike[str], out: str | os.PathLike[str] | No
         method=reader.value("build", "method", str, "auto"),
         space=reader.space(),
         weights=_beside(file, weights) if weights else None,
+        analyser=reader.value("build", "analyser", str, None),
         layout=reader.one_of("match", "layout", ("auto", "replicated", "sharded")),
         stream_files=reader.positive("stream", "files", 0),
         changes=local_source(_beside(file, changes)) if changes else None,

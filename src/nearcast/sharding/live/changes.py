@@ -120,7 +120,7 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        rejects = read_subscriptions(rows, Vocabulary(), served_dialect(dialect)).rejects
+        rejects = read_subscriptions(rows, Vocabulary(), served_dialect(dialect)._replace(has_attributes=False)).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return

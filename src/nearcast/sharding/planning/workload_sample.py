@@ -99,8 +99,7 @@ def _ranked(
     """(the ranked subscriptions, the weight of each term)."""
     has_ranked = ranked_rows(subscriptions).num_rows > 0
     read = read_subscriptions(subscriptions if has_ranked else subscriptions.slice(0, 0), vocabulary, dialect)
-    n_terms = len(vocabulary)
-    return read.rows(RANK), idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
+    return read.rows(RANK), idf_weights(read, vocabulary) if weights is None else weights.of_terms(vocabulary)
 
 
 def _without_needless_terms(rows: RowBatch, ranked: RowBatch, weights: np.ndarray) -> RowBatch:

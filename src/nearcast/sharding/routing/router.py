@@ -122,8 +122,7 @@ class Router:
         plain, ranked = read.rows(), read.rows(RANK)
         owners, triples = plain.owner_ids, self.assign_read(plain, vocabulary)
         if ranked.size:
-            n_terms = len(vocabulary)
-            by_term = idf_weights(read, n_terms) if weights is None else weights.of_terms(vocabulary)
+            by_term = idf_weights(read, vocabulary) if weights is None else weights.of_terms(vocabulary)
             more = self.assign_ranked(ranked, by_term, vocabulary) + np.array([len(owners), 0, 0])
             owners = np.concatenate([owners, ranked.owner_ids])
             triples = np.concatenate([triples, more])
@@ -156,12 +155,13 @@ class Router:
         return np.asarray(file_by_keyword(self.placements.arrays, self.n_shards, rows, owners, keys))
 
     def keys_of(self, rows: RowBatch, vocabulary: Vocabulary) -> np.ndarray:
-        """int64[n]: the hash of each row's rarest token, or NO_KEY."""
+        """int64[n]: the hash of the rarest token that a message of each row must have, or NO_KEY."""
         keys = np.full(rows.size, NO_KEY, np.int64)
         if self.divides_by_text:
             hashes = hashes_of_terms(vocabulary)
             counts = np.maximum(self.frequencies.get(hashes), 0)  # a token of no sampled message is the rarest
-            rarest_keys(rows.terms, rows.term_starts, hashes, counts, keys)
+            terms, starts = vocabulary.with_plain_terms(rows.terms, rows.term_starts, only_certain=True)
+            rarest_keys(terms, starts, hashes, counts, keys)
         return keys
 
     def with_keys(self, filed: np.ndarray) -> Router:

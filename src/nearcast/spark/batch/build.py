@@ -71,7 +71,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     messages: str | pa.Table | None = None,
     method: str = "auto",
     space: Sequence[float] | None = None,
-    analyser: Analyser | None = None,
+    analyser: Analyser | str | None = None,
     weights: Any = None,
     on_bad: OnBad = "skip",
     keep_hours: float | None = KEPT_HOURS,
@@ -90,7 +90,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     if shards is not None and shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method("match", method)
-    dialect = served_dialect(Dialect(analyser or Analyser(), Space.of(space)))
+    dialect = served_dialect(Dialect(Analyser.of(analyser), Space.of(space)))
     given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
     try:

@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class IngestOptions:
     encoding: str = "utf-8"
     header: tuple[str, ...] | None = None
     make_ids: bool = False
-    analyser: Analyser = field(default_factory=Analyser)
+    analyser: Analyser | str | None = None
     space: Sequence[float] | None = None
     part_bytes: int = 1 << 26
 
@@ -106,7 +106,7 @@ def check_ingest(
     for place in (out, rejects):
         check_replaceable(Path(mounted_path(place)))
     _check_encoding(options.encoding)
-    dialect = Dialect(options.analyser, Space.of(options.space), "skip")
+    dialect = Dialect(Analyser.of(options.analyser), Space.of(options.space), "skip")
     found = find_sources(sources, options.format)
     there = column_names_of(found, options.text_format)
     check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))

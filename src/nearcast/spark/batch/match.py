@@ -55,7 +55,9 @@ def match_batch(
     rows = rows_per_task or _rows_per_task(messages, cores_of(session))
     scratch_path = f"{os.path.abspath(out)}.attempts"
     with NewFolder(out, replaces_anything=True) as folder, NewFolder(scratch_path) as attempts:
-        source = open_source(session, messages, attempts.path / "duplicates", rows, MESSAGE_COLUMNS)
+        source = open_source(
+            session, messages, attempts.path / "duplicates", rows, (*MESSAGE_COLUMNS, *sharded.attributes)
+        )
         salts = max(1, round(len(source.tasks) / sharded.n_shards))  # about as many partitions as tasks
         job = MatchJob(sharded, source, str(attempts.path), salts)
         reports = _run(session, job, chosen) if source.tasks else []

@@ -43,7 +43,7 @@ def build_index(  # noqa: PLR0913  each is a choice of the user
     method: str = "auto",
     weights: Any = None,
     space: Sequence[float] | None = None,
-    analyser: Analyser | None = None,
+    analyser: Analyser | str | None = None,
     on_bad: OnBad = "skip",
     extra: Literal["raise", "ignore"] = "raise",
     keep_hours: float | None = KEPT_HOURS,

@@ -183,10 +183,11 @@ _ARROW = dict.fromkeys(_WHOLE, pa.int64()) | {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "date": pa.date32(),
+    "boolean": pa.bool_(),
     "void": pa.null(),
     "array<string>": pa.list_(pa.string()),
 }
-_NO_NUMBERS = ("timestamp", "timestamp_ntz", "date", "array<string>")
+_NO_NUMBERS = ("timestamp", "timestamp_ntz", "date", "boolean", "array<string>")
 
 
 def _arrow_type(kind: str) -> pa.DataType | None:

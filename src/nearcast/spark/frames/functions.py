@@ -28,11 +28,11 @@ from nearcast.text.analyser import Analyser
 _TOKENS_SQL = "array<string>"
 
 
-def tokens(column: Any, analyser: Analyser | None = None) -> Any:
+def tokens(column: Any, analyser: Analyser | str | None = None) -> Any:
     """A column of the tokens of each text, as an index with this analyser reads them; no tokens for a null."""
     from pyspark.sql import functions as F
 
-    made_by = analyser or Analyser()
+    made_by = Analyser.of(analyser)
 
     def nearcast_tokens(texts: Any) -> Any:  # the name that Spark's plans show
         return _tokens_of(made_by, texts)
@@ -56,10 +56,10 @@ def _tokens_of(analyser: Analyser, texts: Any) -> Any:
 
 
 def vocabulary(
-    messages: DataFrame, *, columns: Mapping[str, Any] | None = None, analyser: Analyser | None = None
+    messages: DataFrame, *, columns: Mapping[str, Any] | None = None, analyser: Analyser | str | None = None
 ) -> DataFrame:
     """Each token with the number of messages that contain it: token, frequency. Reads `tokens`, else `text`."""
-    made_by = analyser or Analyser()
+    made_by = Analyser.of(analyser)
     sent = select_columns(messages, columns, (), partial(_read, made_by), ("tokens", "text"))
     counted = Task("nearcast_count_tokens", partial(_count, made_by, sent.columns))
     counts = sent.frame.mapInArrow(counted, "token string, frequency long")

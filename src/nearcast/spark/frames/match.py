@@ -29,6 +29,7 @@ from nearcast.sharding.frame_match import (
 )
 from nearcast.sharding.index_handle import IndexHandle, open_handle
 from nearcast.sharding.layout import Layout, chosen_layout
+from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.payloads import NO_SHARD, ArrowPayload, pack_payload, payloads_in
 from nearcast.spark.frames.columns import MATCH_COLUMNS, Sent, select_columns
 from nearcast.spark.runtime.daemon import freeze_once, prepare_worker
@@ -61,7 +62,8 @@ def match(
     reports the numbers of good messages, rejects and matches, and the version of the index.
     """
     handle = as_handle(index)
-    sent = select_columns(messages, columns, keep, partial(read_message_columns, dialect=handle.dialect))
+    read = partial(read_message_columns, dialect=handle.dialect)
+    sent = select_columns(messages, columns, keep, read, (*MESSAGE_COLUMNS, *handle.attributes))
     job = FrameJob(handle, sent.columns, check_on_bad(on_bad), metrics is not None)
     schema = matches_type(handle, sent.id_type(), sent.kept_fields())
     chosen = "replicated" if handle.n_shards == 1 else chosen_layout(handle.nbytes, layout)

@@ -1,0 +1,1 @@
+"""Filters on message columns, in braces: `{severity >= 3, type in (road, rail)}`."""

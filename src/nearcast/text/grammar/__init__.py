@@ -1,0 +1,1 @@
+"""How expressions are written: their tree, the pieces of their text, and the near misses that are refused."""
