@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nearcast.engine.catalogue import methods as methods
     from nearcast.engine.engine import Engine as Engine
+    from nearcast.engine.engine import open_engine as open_engine
     from nearcast.engine.index import Index as Index
     from nearcast.engine.index import build_index as build_index
     from nearcast.engine.index import open_index as open_index
@@ -48,6 +49,7 @@ _MODULES = {
     "Vocabulary": "nearcast.text.vocabulary",
     "build_index": "nearcast.engine.index",
     "methods": "nearcast.engine.catalogue",
+    "open_engine": "nearcast.engine.engine",
     "open_index": "nearcast.engine.index",
     "open_topk": "nearcast.topk.topk",
 }

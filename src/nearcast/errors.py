@@ -41,6 +41,13 @@ class ExpressionError(InvalidInput):
         super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {' ' * position}^", column="expression")
 
 
+class UnknownId(InvalidInput, KeyError):
+    """No subscription has this id."""
+
+    def __str__(self) -> str:  # a KeyError would show the quotes of a string
+        return str(self.args[0])
+
+
 class UnknownMethod(InvalidInput, LookupError):
     """No method of that name is registered."""
 

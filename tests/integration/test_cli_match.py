@@ -119,7 +119,7 @@ def test_a_saved_index_stands_in_for_the_subscriptions(folder: Path) -> None:
     succeed("match", "subs.parquet", "messages.parquet", "--method", "brute", "--save-index", "index")
     summary = succeed("match", "index", "messages.parquet", "--out", "out.csv")
     assert summary["method"] == "brute" and pairs_in("out.csv") == PAIRS
-    assert "its method, space, options and weights are fixed" in refused(
+    assert "its method, space, options, weights and analyser are fixed" in refused(
         "match", "index", "messages.parquet", "--method", "auto"
     )
 
@@ -196,7 +196,7 @@ def test_an_expression_is_refused_in_one_line_too(folder: Path) -> None:
         (("subs.parquet", "messages.parquet", "--out", "out.xlsx"), "no known ending"),
         (("subs.parquet", "messages.parquet", "--rejects", "r"), "no known ending"),
         (("messages.parquet", "subs.parquet"), "need a column 'tokens' or 'expression'"),
-        (("nameless.csv", "messages.parquet"), "need a column 'id'"),
+        (("nameless.csv", "messages.parquet"), "nameless.csv has no column 'id'; name it so, or use --make-ids"),
         (("broken.parquet", "messages.parquet"), "cannot be read"),
         (("subs.parquet", "messages.parquet", "--save-index", "full"), "holds other files"),
     ],

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.ipc
 
 from nearcast.arrays.ragged import starts_of
-from nearcast.errors import InvalidInput
+from nearcast.errors import CorruptFile, InvalidInput
 
 MAX_OFFSET = np.iinfo(np.int32).max
 """The largest offset of the types `string` and `list`; longer arrays need the `large_` types."""
@@ -93,6 +94,23 @@ def string_array(raw: np.ndarray, starts: np.ndarray) -> pa.Array:
 def large_string_array(raw: np.ndarray, starts: np.ndarray) -> pa.Array:
     """A `large_string` array over these bytes (uint8) and starts (int64), without a copy."""
     return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(starts), pa.py_buffer(raw))
+
+
+def stream_bytes(table: pa.Table) -> np.ndarray:
+    """uint8[...]: a table in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return np.frombuffer(sink.getvalue(), np.uint8)
+
+
+def stream_table(saved: np.ndarray) -> pa.Table:
+    """The table of `stream_bytes`, without a copy."""
+    try:
+        with pa.ipc.open_stream(pa.py_buffer(saved)) as source:
+            return source.read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptFile(f"a saved table cannot be read: {error}") from None
 
 
 def _is_text(kind: pa.DataType) -> bool:

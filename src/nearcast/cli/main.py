@@ -16,6 +16,7 @@ from nearcast.cli.bench import commands as bench
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
 from nearcast.cli.docs import docs
+from nearcast.cli.explain import explain
 from nearcast.cli.generate import generate
 from nearcast.cli.match import match
 from nearcast.cli.methods import methods
@@ -60,7 +61,7 @@ def _group(commands: Sequence[Callable[..., None]], **options: Any) -> typer.Typ
 
 
 app = _group(
-    (match, top, move, methods, generate),
+    (match, explain, top, move, methods, generate),
     cls=Commands,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

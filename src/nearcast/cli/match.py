@@ -34,6 +34,14 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
         Path | None,
         Option(help="Weights of tokens for kind rank: a table (token, weight) or a vocabulary. [default: idf]"),
     ] = None,
+    keep: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COLUMN",
+            help="Carry a column of the messages or subscriptions into the matches; message.X and subscription.X say"
+            " which. Also distance_km and words. Repeatable.",
+        ),
+    ] = None,
     make_ids: Annotated[
         bool, Option("--make-ids", help="Number the rows, from 0, of subscriptions without a column id.")
     ] = False,
@@ -44,11 +52,12 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
 ) -> None:
     """Match messages with subscriptions.
 
-    Without --out, the command shows the first 20 pairs.
+    The command shows some of the matches; without --out, the first 20.
 
     \b
     Example:
       nearcast match subscriptions.parquet messages.csv --out matches.parquet --threads 2
+      nearcast match subscriptions.csv messages.csv --keep text --keep distance_km --out matches.csv
       nearcast match subscriptions.parquet monday.csv --save-index index --out monday.parquet
       nearcast match index tuesday.csv --out tuesday.parquet
     """
@@ -57,6 +66,14 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     skip = on_bad == "skip" or (on_bad is None and rejects is not None)
     options = match_actions.read_options(option or [])
     request = match_actions.Request(
-        subscriptions, method, read_space(space), options, "skip" if skip else "raise", weights, make_ids, analyser
+        subscriptions,
+        method,
+        read_space(space),
+        options,
+        "skip" if skip else "raise",
+        weights,
+        make_ids,
+        analyser,
+        keep or [],
     )
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -21,11 +21,15 @@ from nearcast.engine.index import Index, build_index, open_index
 from nearcast.errors import InvalidInput, MadeIds
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
+from nearcast.model import Found
 from nearcast.storage.location import locate
-from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, matches_table, write_table
+from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, write_table
+from nearcast.tables.matches import Pairs, sorted_pairs
 from nearcast.tables.messages import Messages
 
 SHOWN_PAIRS = 20
+SHOWN_BESIDE_OUT = 5
+LONGEST_TEXT = 50
 CHUNK = 16_384
 """Messages between two updates of the progress bar: at 2 µs each, 30 updates a second."""
 _RESERVED = ("method", "space", "weights", "on_bad", "analyser", "subscriptions")
@@ -42,12 +46,14 @@ class Request(NamedTuple):
     weights: Path | None
     make_ids: bool
     analyser: str | None
+    keep: list[str]
 
 
 class Answer(NamedTuple):
     """The result of matching two tables."""
 
     matches: pa.Table
+    sample: list[tuple[str, str, str, str]]  # text, place, and id and content of the subscription of the first matches
     rejects: pa.Table  # of both tables
     summary: dict[str, Any]
 
@@ -110,14 +116,16 @@ def _answer(request: Request, messages: Path, threads: int, save_to: Path | None
         for warning in given:
             note(str(warning.message))
     start = time.perf_counter()
-    matches = _matches(index, read, threads, shown)
+    matches, sample = _matches(index, read, request.keep, threads, shown)
     seconds["match_seconds"] = time.perf_counter() - start
     rejects = _concat_rejects(subscription_rejects, index.rejects)
-    return Answer(matches, rejects, _summary(index, read.batch.size, matches.num_rows, rejects.num_rows, seconds))
+    return Answer(
+        matches, sample, rejects, _summary(index, read.batch.size, matches.num_rows, rejects.num_rows, seconds)
+    )
 
 
 def _index(request: Request) -> Index:
-    if not _is_index(request.subscriptions):
+    if not is_index(request.subscriptions):
         method, table = request.method or "auto", as_arrow(request.subscriptions)
         if request.make_ids and "id" not in table.column_names:
             table = table.append_column("id", pa.array(np.arange(table.num_rows)))
@@ -136,15 +144,17 @@ def _index(request: Request) -> Index:
     return open_index(request.subscriptions)
 
 
-def _is_index(path: Path) -> bool:
+def is_index(path: Path) -> bool:
     """Whether this is a folder with a saved index. Without a manifest it still is one: `open_index` then says so."""
     place = locate(path)
     names = place.names() if place.is_folder() else []
     return "manifest.json" in names or any(name.startswith("arrays-") for name in names)
 
 
-def _matches(index: Index, read: Messages, threads: int, shown: Progress) -> pa.Table:
-    """The matches as from `index.match`, but found in chunks, so that the progress bar moves."""
+def _matches(
+    index: Index, read: Messages, keep: list[str], threads: int, shown: Progress
+) -> tuple[pa.Table, list[tuple[str, str, str, str]]]:
+    """(the matches as from `index.match`, but found in chunks, so that the progress bar moves; a sample of them)."""
     batch = read.batch
     task = shown.add_task("matching", total=batch.size)
     parts = []
@@ -155,7 +165,33 @@ def _matches(index: Index, read: Messages, threads: int, shown: Progress) -> pa.
     ids = np.concatenate([part.ids for part in parts])
     starts = starts_of(np.concatenate([np.diff(part.starts) for part in parts]))
     scores = np.concatenate([part.scores for part in parts if part.scores is not None]) if index.is_scored else None
-    return matches_table(read.ids, ids, starts, scores, index.names)
+    found = Found(ids, starts, scores)
+    pairs = sorted_pairs(read.ids.numbers, found, index.names)
+    return index.matches(read, found, keep), _sample(index, read, pairs)
+
+
+def _sample(index: Index, read: Messages, pairs: Pairs) -> list[tuple[str, str, str, str]]:
+    """The first pairs as people read them: text, place, and id and content of the subscription."""
+    ids = index.names.python(pairs.subscriptions[:SHOWN_PAIRS])
+    at = pairs.messages()[:SHOWN_PAIRS]
+    messages = read.table.take(pa.array(read.table_rows(at))).to_pylist()
+    boxes = read.batch.boxes[at].tolist()
+    wanted = [index[each] if index.source_nbytes else {} for each in ids]
+    return [
+        (_words_of(message), _place_of(box), str(id), _words_of(own))
+        for message, box, id, own in zip(messages, boxes, ids, wanted, strict=True)
+    ]
+
+
+def _words_of(row: dict[str, Any]) -> str:
+    """The expression, text or tokens of a row, cut to a line."""
+    words = row.get("expression") or row.get("text") or row.get("tokens") or ""
+    text = " ".join((words if isinstance(words, str) else " ".join(words)).split())
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+
+
+def _place_of(box: list[float]) -> str:
+    return ", ".join(f"{each:.6g}" for each in (box[:2] if box[:2] == box[2:] else box))
 
 
 def _concat_rejects(subscriptions: pa.Table | None, messages: pa.Table | None) -> pa.Table:
@@ -199,20 +235,34 @@ def _report_rejects(answer: Answer, table: str, is_kept: bool) -> None:
 
 
 def _show_answer(answer: Answer, out: Path | None, as_json: bool) -> None:
-    """Print the summary, and the first pairs unless they were written to a file."""
+    """Print the summary, and the first pairs: fewer if all are written to a file."""
     first = answer.matches.slice(0, SHOWN_PAIRS).to_pylist()
     if out is not None:
         lines = [*_lines(answer.summary), ("written to", str(out))]
-        show({**answer.summary, "out": str(out)}, as_json, name_value_grid(lines))
+        parts = [name_value_grid(lines), *_shown(answer, SHOWN_BESIDE_OUT)]
+        show({**answer.summary, "out": str(out)}, as_json, Group(*parts))
         return
-    rows = [[_format_cell(value) for value in pair.values()] for pair in first]
-    pairs = text_table(answer.matches.column_names, rows, title=f"first of {answer.matches.num_rows:,} pairs")
-    parts: list[Any] = [pairs] if first else []
-    show({**answer.summary, "first_pairs": first}, as_json, Group(*parts, name_value_grid(_lines(answer.summary))))
+    parts = [name_value_grid(_lines(answer.summary)), *_shown(answer, SHOWN_PAIRS)]
+    show({**answer.summary, "first_pairs": first}, as_json, Group(*parts))
+
+
+def _shown(answer: Answer, most: int) -> list[Any]:
+    """A table of the first matches, if there are any: text, place, subscription, and the further columns."""
+    if not answer.sample:
+        return []
+    further = answer.matches.column_names[2:]
+    titles = ("message", "text", "place", "subscription", "wants", *further)
+    rows = []
+    first = answer.matches.slice(0, most).to_pylist()
+    for pair, (text, place, id, wanted) in zip(first, answer.sample, strict=False):
+        rows.append([str(pair["message"]), text, place, id, wanted, *(_format_cell(pair[name]) for name in further)])
+    return [text_table(titles, rows, title=f"first of {answer.matches.num_rows:,} pairs")]
 
 
 def _format_cell(value: Any) -> str:
-    """An id unchanged; a score with six digits; an empty string for None."""
+    """An id unchanged; a score with six digits; words with spaces between them; an empty string for None."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
     return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import math
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,17 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.engine.events import matches_of, moved_region
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.index import Index, box_of
 from nearcast.engine.kind_arguments import read_kind, require_plain
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
+from nearcast.geo.html_summary import html_summary, memory_text
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
-from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, Match, in_order
-from nearcast.tables import REJECTS_SCHEMA, Dialect, Names, OnBad, Subscriptions, read_weights
+from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, in_order
+from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
 from nearcast.tables.ids import INT64, checked_id, one_id
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
@@ -44,7 +46,7 @@ _EXPIRED_A_CHANGE = 100
 """Expired subscriptions that a change forgets besides."""
 
 
-class _Subscription(NamedTuple):
+class LiveSubscription(NamedTuple):
     expression: str
     region: Region
     expires: int
@@ -81,7 +83,7 @@ class Engine:
         by_term = np.empty(0) if weights is None else read_weights(weights, vocabulary)
         self.index = Index(SubscriptionSet(method, self._space), vocabulary, self._analyser, by_term)
         self._versions = self.index.versions
-        self._live: dict[Id, _Subscription] = {}
+        self._live: dict[Id, LiveSubscription] = {}
         self._expiries = Expiries(self._expire_some)
         self._results: LiveResults | None = None  # of kind `top` and of followers, from the first of them on
         self._weights = weights
@@ -92,12 +94,34 @@ class Engine:
         self._next_subscription = 1
         self._message_numbers = itertools.count(1)
         self._numbering = threading.Lock()
+        self._saved: tuple[str, str, int] | None = None  # place, generation, and the version that was saved
 
     def __len__(self) -> int:
         with self._versions.pause():
             now = self._now()
             due = self._expiries.count_due(now) + (0 if self._results is None else self._results.count_due(now))
             return len(self._live) - due
+
+    def __repr__(self) -> str:
+        return f"<nearcast engine: {len(self):,} subscriptions, method {self.index.method}, {memory_text(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: counts, method, memory, and a map of where the subscriptions are."""
+        with self._versions.pause():
+            figures: dict[str, object] = {"subscriptions": len(self)}
+            if self._results is not None:
+                figures |= {"of kind top": len(self._results.lists), "that follow": len(self._results.followers)}
+            figures |= {"method": self.index.method, "memory": memory_text(self.nbytes), "ids": self.index.names.words}
+            boxes = self.index.drawn_boxes()
+            if self._results is not None:
+                own = [each.region.boxes(self._space) for id, each in self._live.items() if id in self._results]
+                boxes = np.concatenate([boxes, *own])
+            return html_summary("nearcast engine", figures, boxes, self._space)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays. The expressions and regions that Python holds, some 500 bytes each, are not counted."""
+        return self.index.nbytes + (0 if self._results is None else self._results.nbytes)
 
     def subscribe(  # noqa: PLR0913  what and where, each said in one of several ways
         self,
@@ -134,7 +158,7 @@ class Engine:
             return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
         chosen, params = read_kind(kind, parameters)
         require_plain(chosen, wanted, place, self._space)
-        subscription = _Subscription(expression, place, self._deadline(expires), chosen, params)
+        subscription = LiveSubscription(expression, place, self._deadline(expires), chosen, params)
         with self._versions.change():
             own = self._subscription_id(id)
             self.index.insert_read(self._read(own, subscription, wanted))
@@ -209,7 +233,7 @@ class Engine:
             names, ids, scores = self.index.match_message(words, place, now, given)
         if now >= self._expiries.next_due:
             self._expiries.start()
-        return _matches(number, names, ids, scores)
+        return matches_of(number, names, ids, scores)
 
     def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
         """Publish a table of messages. Returns the matches table.
@@ -255,6 +279,31 @@ class Engine:
         score, least = scored.score(number, self.index.message(words, box, now))
         return with_score(explanation, score, least, not found.region.is_box)
 
+    # -- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the engine to a folder, a path or a URL, whole or not at all. `open_engine` continues from there.
+
+        All of it is saved: subscriptions of all kinds, windows, live messages, the newest time. The clock is not.
+        """
+        from nearcast.engine.saved_engine import save_engine
+
+        with self._versions.pause():
+            self._saved = save_engine(self, path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by path if the engine is saved, unchanged since then and without results that live on, else by value.
+
+        Its clock must be picklable.
+        """
+        from nearcast.engine.saved_engine import engine_state, reopened_engine, restored_engine
+
+        with self._versions.pause():
+            if self._saved is not None and self._saved[2] == self._versions.number and self._results is None:
+                return reopened_engine, (*self._saved[:2], self._clock)
+            arrays, header = engine_state(self)
+            return restored_engine, ({name: np.array(array) for name, array in arrays.items()}, header, self._clock)
+
     # -- results that live on
 
     def move(self, id: Id, to: Sequence[float]) -> list[Change]:
@@ -268,7 +317,7 @@ class Engine:
             if self._results is None or id not in self._results.followers:
                 reason = f"subscription {id!r} does not follow; subscribe it with follow=True"
                 raise InvalidInput(reason, column="id")
-            region = _moved(found.region, place, id)
+            region = moved_region(found.region, place, id)
             now, changes = self._begin_step()
             changes = in_order([*changes, *self._results.move(id, place, now)])
             self._live[id] = found._replace(region=region)
@@ -337,7 +386,7 @@ class Engine:
             stay = read_follow(kind, parameters, follow, dwell)
         else:
             best = read_top(parameters, wanted, place)
-        subscription = _Subscription(expression, place, self._deadline(expires), MATCH if best is None else TOP, {})
+        subscription = LiveSubscription(expression, place, self._deadline(expires), MATCH if best is None else TOP, {})
         with self._versions.change():
             number = self._subscription_id(id)
             results, ends = self._live_results(), subscription.expires
@@ -376,11 +425,11 @@ class Engine:
             self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
-        return [*_matches(number, names, ids, scores), *in_order([*gone, *step])]
+        return [*matches_of(number, names, ids, scores), *in_order([*gone, *step])]
 
     def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
         """Publish a table of messages while there are results that live on."""
-        from nearcast.engine.events import events_table
+        from nearcast.engine.events import events_table  # few engines need it
         from nearcast.engine.live.messages import matches_by_message, read_live_messages
 
         read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))
@@ -392,14 +441,14 @@ class Engine:
             results = self._live_results()
             steps = results.publish(read.ending(self._deadline(self._lifetime)), now) or [results.advance(now)]
             self.index.rejects = rejects
+            kind = results.message_type
             self._drop_unused_results()
         if now >= self._expiries.next_due:
             self._expiries.start()
         steps[0] = in_order([*gone, *steps[0]])
-        messages = self._live_results().message_type
         return events_table(
             (event for id, step in itertools.zip_longest(read.ids.python(), steps) for event in (*found[id], *step)),
-            pa.int64() if messages is None else messages.arrow,
+            pa.int64() if kind is None else kind.arrow,
             self.index.names.arrow_type,
         )
 
@@ -416,7 +465,7 @@ class Engine:
 
     # -- parts
 
-    def _found(self, number: Id) -> _Subscription:
+    def _found(self, number: Id) -> LiveSubscription:
         """A subscription that has not expired."""
         found = self._live.get(number)
         if found is None or self._now() >= found.expires:
@@ -439,7 +488,7 @@ class Engine:
             return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
         return WORLD if region is None else parse_region(region, self._space)
 
-    def _read(self, id: Id, subscription: _Subscription, wanted: list[Clause]) -> Subscriptions:
+    def _read(self, id: Id, subscription: LiveSubscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
         number = id if isinstance(id, int) else int(self.index.names.add(one_id(id))[0])
         one = OneSubscription(number, wanted, subscription.region, subscription.expires, subscription.params)
@@ -508,6 +557,13 @@ class Engine:
         self.index.drop_unused_tokens()
 
 
+def open_engine(path: str | os.PathLike[str], verify: bool = True, *, clock: Callable[[], float] = time.time) -> Engine:
+    """A saved engine. It continues where it was; the files do not change."""
+    from nearcast.engine.saved_engine import opened_engine
+
+    return opened_engine(path, verify, clock)
+
+
 def _floats(values: Any) -> list[float]:
     """The values as numbers; none where they are not numbers."""
     try:
@@ -523,22 +579,6 @@ def _numbers(values: Any, n: int, name: str) -> list[float]:
     return made
 
 
-def _matches(message: Id, names: Names, numbers: np.ndarray, scores: np.ndarray | None) -> list[Event]:
-    """The matches of one message, sorted by subscription."""
-    if not names.is_ordered:
-        order = names.order(numbers)
-        numbers, scores = numbers[order], None if scores is None else scores[order]
-    ids = names.python(numbers)
-    if scores is None:
-        return [Match(message, each) for each in ids]
-    return [Match(*each) for each in zip(itertools.repeat(message), ids, map(_score, scores.tolist()))]
-
-
-def _score(score: float) -> float | None:
-    """None for the NaN of kinds without scores."""
-    return None if math.isnan(score) else score
-
-
 def _checked_attributes(attributes: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     if attributes is not None and not isinstance(attributes, Mapping):
         raise InvalidInput(f"attributes= is a dict of names and values, not {attributes!r}", column="attributes")
@@ -549,15 +589,3 @@ def _strings(tokens: list[Any]) -> list[str]:
     if not all(isinstance(token, str) for token in tokens):
         raise InvalidInput("tokens= are strings", column="tokens")
     return tokens
-
-
-def _moved(region: Region, to: list[float], id: Id) -> Region:
-    """The region of a subscription at a new place."""
-    planar = getattr(region, "planar", False)
-    is_point = isinstance(region, BoxRegion) and (region.xmin, region.ymin) == (region.xmax, region.ymax)
-    if len(to) == 2 and isinstance(region, CircleRegion):
-        return CircleRegion(to[0], to[1], region.radius, planar)
-    if len(to) == 2 and not is_point:
-        reason = f"subscription {id!r} is no circle and no point, so it cannot follow a point; give its new box"
-        raise InvalidInput(reason, column="to")
-    return BoxRegion(to[0], to[1], to[-2], to[-1], planar)

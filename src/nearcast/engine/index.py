@@ -4,37 +4,50 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
-from nearcast.errors import InvalidInput
-from nearcast.geo.space import Space
+from nearcast.arrays.ragged import distinct
+from nearcast.engine.payload.computed import distances_km, matched_words
+from nearcast.engine.payload.keep import COMPUTED, DISTANCE, WORDS, Kept, carried, keep_names, read_keep
+from nearcast.engine.payload.sources import Sources
+from nearcast.errors import InvalidInput, UnknownId
+from nearcast.geo.html_summary import html_summary, memory_text, sampled
+from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.snapshot import Snapshot, merged
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
 from nearcast.matching.versions import Versions
-from nearcast.model import KINDS, MATCH, NO_TIME, Found, Kind, MessageBatch, Work
+from nearcast.model import KINDS, MATCH, NEVER, NO_TIME, Found, Id, Kind, MessageBatch, Work
 from nearcast.tables import (
     Dialect,
     Names,
     OnBad,
     Subscriptions,
+    as_arrow,
     idf_weights,
-    matches_table,
     read_messages,
     read_subscriptions,
     read_weights,
 )
+from nearcast.tables.attributes import all_attributes_of, attribute_rows
+from nearcast.tables.columns import times_of
+from nearcast.tables.faults import Faults
 from nearcast.tables.ids.names import UNKNOWN
-from nearcast.tables.messages import Messages
+from nearcast.tables.matches import pairs_table, sorted_pairs
+from nearcast.tables.messages import Messages, read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from nearcast.engine.explain import Explanation
 
 FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
@@ -49,6 +62,7 @@ class _Published(NamedTuple):
 
     vocabulary: Vocabulary
     names: Names
+    sources: Sources | None
     snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
     is_scored: bool
 
@@ -84,11 +98,14 @@ class Index:
         weights: np.ndarray | None = None,
         others: Iterable[SubscriptionSet] = (),
         names: Names | None = None,
+        sources: Sources | None = None,
     ) -> None:
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
         """The ids of the subscriptions: outside as they were given, inside as numbers."""
+        self._n_names = 0  # those that were in use when they were last looked at
+        self._sources = sources  # None if the subscriptions are not kept as they were given
         self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
         self.rejects: pa.Table | None = None
@@ -104,13 +121,111 @@ class Index:
     def _publish(self) -> None:
         live = self._live_sets
         is_scored = any(each.kind.is_scored for each in live)
-        self._published = _Published(self.vocabulary, self.names, tuple(each.snapshot for each in live), is_scored)
+        self._published = _Published(
+            self.vocabulary, self.names, self._sources, tuple(each.snapshot for each in live), is_scored
+        )
 
     def __len__(self) -> int:
         return sum(len(each) for each in self._sets.values())
 
     def __repr__(self) -> str:
-        return f"<nearcast index: {len(self):,} subscriptions, method {self.method}, {self.nbytes:,} bytes>"
+        return f"<nearcast index: {len(self):,} subscriptions, method {self.method}, {memory_text(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: counts, method, memory, and a map of where the subscriptions are."""
+        with self.versions.pause():
+            figures = {"subscriptions": len(self)}
+            live = self._live_sets
+            figures |= {f"of kind {each.kind.name}": len(each) for each in live} if len(live) > 1 else {}
+            shown = figures | {"method": self.method, "memory": memory_text(self.nbytes)}
+            shown |= {"subscriptions as given": memory_text(self.source_nbytes), "ids": self.names.words}
+            return html_summary("nearcast index", shown, self.drawn_boxes(), self.space)
+
+    def drawn_boxes(self) -> np.ndarray:
+        """float64[n,4]: boxes of the subscriptions, or of an even sample of them."""
+        return np.concatenate([each.store.arrays.boxes[sampled(each.store.live_rows())] for each in self._live_sets])
+
+    def __contains__(self, id: Any) -> bool:
+        return len(self._known(id)) > 0
+
+    def __getitem__(self, id: Id) -> dict[str, Any]:
+        """The subscription as it was given: its columns and values, without nulls. Raises UnknownId."""
+        sources = self._kept_sources()
+        found = self._known(id)
+        row = sources.one(int(found[0])) if len(found) else None
+        if row is None:
+            raise UnknownId(f"no subscription {id!r}", column="id")
+        return row
+
+    def __iter__(self) -> Iterator[Id]:
+        """The ids of all subscriptions, in their order."""
+        return iter(self.names.python(self._numbers()))
+
+    def subscriptions(self) -> pa.Table:
+        """All subscriptions as they were given, in the order of their ids: the columns of all tables together."""
+        with self.versions.pause():
+            return self._kept_sources().take(self._numbers())
+
+    def explain(
+        self,
+        subscription: Id,
+        text: str = "",
+        *,
+        at: Sequence[float],
+        tokens: Sequence[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Explanation:
+        """Why this message, at a point (x, y) or a box, would or would not match this subscription."""
+        given = {name: [value] for name, value in (attributes or {}).items()}
+        words = given | ({"text": [text]} if tokens is None else {"tokens": [list(tokens)]})
+        names = ("x", "y") if len(at) == 2 else BOX_COLUMNS
+        place = {name: [value] for name, value in zip(names, at, strict=False)}
+        return self.explain_message(subscription, {"id": [0], **words, **place})
+
+    def explain_message(self, subscription: Id, message: Any) -> Explanation:
+        """`explain`, of a messages table with one row."""
+        from nearcast.engine.explain import MessageWords, explain, with_score
+        from nearcast.engine.payload.explained import clauses_of, region_of
+
+        with self.versions.pause():
+            row = self[subscription]
+            number = self._known(subscription)
+            place = region_of(self._kept_sources().take(number), self.analyser, self.space)
+            table = as_arrow(message)
+            columns = read_message_columns(table, self._message_dialect("raise"))
+            tokens, box, attributes = columns.tokens[0].as_py() or [], columns.boxes[0], all_attributes_of(table)
+            words = MessageWords(tokens, {} if attributes is None else attribute_rows(attributes)[0])
+            expires = int(times_of(self._kept_sources().take(number), "expires", Faults(1, "raise"), NEVER)[0])
+            wanted, time = clauses_of(row, self.analyser), int(columns.times[0])
+            found = explain(wanted, place, words, box, time != NO_TIME and time >= expires)
+            scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
+            if scored is None or not scored.kind.is_scored:
+                return found
+            score, least = scored.score(int(number[0]), self.message(tokens, box, NO_TIME))
+            return with_score(found, score, least, not place.is_box)
+
+    def _known(self, id: Any) -> np.ndarray:
+        """int64[1]: the number of a subscription's id; int64[0] if there is none."""
+        with self.versions.pause():
+            number = self.names.find_any(id)
+            if self._sources is not None:
+                return number[self._sources.has(number)]
+            has_rows = len(number) and any(len(each.owners.rows(number)) for each in self._sets.values())
+            return number if has_rows else number[:0]
+
+    def _numbers(self) -> np.ndarray:
+        """int64[n]: the numbers of all ids, in the order of the ids."""
+        with self.versions.pause():
+            if self._sources is not None:
+                numbers = self._sources.numbers()
+            else:
+                numbers = distinct(np.sort(np.concatenate([each.live_ids() for each in self._sets.values()])))
+            return numbers[self.names.order(numbers)]
+
+    def _kept_sources(self) -> Sources:
+        if self._sources is None:
+            raise InvalidInput("the subscriptions were not kept; build the index with keep_source=True")
+        return self._sources
 
     def subscriptions_of(self, kind: Kind = MATCH) -> SubscriptionSet | None:
         """The live subscriptions of a kind, below tables and strings; None while there are none, except for `match`."""
@@ -148,32 +263,86 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays, vocabulary and weights included."""
+        """Bytes of all arrays that matching uses; vocabulary, weights and ids included, `source_nbytes` not."""
         weights = 0 if self._weights is None else int(self._weights.nbytes)
-        return sum(each.nbytes for each in self._sets.values()) + self.vocabulary.nbytes + weights
+        return sum(each.nbytes for each in self._sets.values()) + self.vocabulary.nbytes + weights + self.names.nbytes
+
+    @property
+    def source_nbytes(self) -> int:
+        """Bytes of the subscriptions as they were given: 0 with keep_source=False."""
+        return 0 if self._sources is None else self._sources.nbytes
 
     @property
     def space(self) -> Space:
         return self.matcher.space
 
-    def match(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+    def match(
+        self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise", keep: Sequence[str] | None = None
+    ) -> pa.Table:
         """All (message, subscription) pairs, sorted, as a matches table.
 
-        Ids are of the types that went in. Messages without a column `id` have their row numbers, with a warning
-        `MadeIds`. The table has a column `score`, null for unscored kinds, while some subscriptions are of a scored
-        kind (`rank`).
-        """
-        return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad)
+        `keep` names further columns: `"text"` of the table that has it, `"message.text"` or `"subscription.text"` where
+        both do; `"distance_km"`, from the message to the centre of the subscription's circle or box; and `"words"`, the
+        words of the message that the subscription asks for.
 
-    def match_at(self, messages: Any, time: int, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+        Ids are of the types that went in. Messages without a column `id` have their row numbers, with a warning
+        `MadeIds`. There is a column `score`, null for unscored kinds, while some subscriptions are of a scored kind
+        (`rank`).
+        """
+        return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad, keep=keep)
+
+    def match_at(
+        self,
+        messages: Any,
+        time: int,
+        *,
+        threads: int = 1,
+        on_bad: OnBad = "raise",
+        keep: Sequence[str] | None = None,
+    ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
-        with self.versions.read():
+        table = as_arrow(messages)
+        keep = keep_names(keep)
+        is_computed = DISTANCE in keep or WORDS in keep
+        with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
             published = self._published
-            read = read_messages(messages, published.vocabulary, self._message_dialect(on_bad))
+            read = read_messages(table, published.vocabulary, self._message_dialect(on_bad))
             self.rejects = read.rejects
+            kept = self._read_keep(keep, table, published)
             found = published.match(read.batch._replace(times=np.maximum(read.batch.times, time)), threads)
+            result = self._result(published, read, found, kept)
         self._keep_up()
-        return matches_table(read.ids, *found, published.names)
+        return result
+
+    def matches(self, read: Messages, found: Found, keep: Sequence[str] | None = None) -> pa.Table:
+        """The matches table of what `match_batch` has found for the batch of `read_message_table`."""
+        with self.versions.pause():
+            published = self._published
+            return self._result(published, read, found, self._read_keep(keep, read.table, published))
+
+    def _read_keep(self, keep: Sequence[str] | None, messages: pa.Table, published: _Published) -> list[Kept]:
+        sources = published.sources
+        kept = read_keep(keep, messages.column_names, None if sources is None else sources.column_names)
+        if self.space.planar and any(each.column == DISTANCE for each in kept if each.side == COMPUTED):
+            raise InvalidInput(f"'{DISTANCE}' needs longitudes and latitudes; this index has a plane", column="keep")
+        return kept
+
+    def _result(self, published: _Published, read: Messages, found: Found, kept: list[Kept]) -> pa.Table:
+        """The matches table with the kept columns. Changes are kept out where columns are computed."""
+        pairs = sorted_pairs(read.ids.numbers, found, published.names)
+        result = pairs_table(pairs, read.ids, published.names)
+        if not kept:
+            return result
+        at, numbers = pairs.messages(), pairs.subscriptions
+        columns = carried(kept, read.table, read.table_rows(at), published.sources, numbers)
+        sets = self._sets.values()
+        for each in kept:
+            if each.side == COMPUTED and each.column == DISTANCE:
+                columns[each.name] = distances_km(sets, read.batch, at, numbers)
+            elif each.side == COMPUTED:
+                columns[each.name] = matched_words(sets, published.vocabulary, read.batch, at, numbers)
+            result = result.append_column(each.name, columns[each.name])
+        return result
 
     def match_batch(self, batch: MessageBatch, threads: int = 1) -> Found:
         """The matches of messages that `read_messages` has read. Ids are numbers of `names`."""
@@ -230,13 +399,16 @@ class Index:
         for each in self._sets.values():
             each.keep_up()
 
-    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
-        """A messages table as the terms and places of this index."""
-        return self.read_message_table(messages, on_bad=on_bad).batch
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> MessageBatch:
+        """A messages table as the terms and places of this index. With `whole_ids`, ids are whole numbers or texts
+        of such; else the ids of the batch sort as those of the table do.
+        """
+        return self.read_message_table(messages, on_bad=on_bad, whole_ids=whole_ids).batch
 
-    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
+    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> Messages:
         """The same, with the ids and the rejects."""
-        read = read_messages(messages, self.vocabulary, self._message_dialect(on_bad))
+        dialect = self._message_dialect(on_bad)._replace(whole_ids=whole_ids)
+        read = read_messages(messages, self.vocabulary, dialect)
         self.rejects = read.rejects
         return read
 
@@ -259,6 +431,8 @@ class Index:
             for kind, batch in read.batches.items():
                 if batch.size:
                     self._set_of(KINDS[kind]).insert_new(batch, read.shapes)
+            if self._sources is not None and read.table is not None:
+                self._sources = self._sources.with_rows(read.ids, read.table)
 
     def _set_of(self, kind: Kind) -> SubscriptionSet:
         """The set of a kind, created on first use with those of the method's options that the kind's method takes."""
@@ -274,7 +448,10 @@ class Index:
         """Forget subscriptions by id, or by a list or an array of ids; an unknown id is no error."""
         with self.versions.change():
             numbers = self.names.find_all(ids)
-            self.remove_numbers(numbers if self.names.is_plain else numbers[numbers != UNKNOWN])
+            numbers = numbers if self.names.is_plain else numbers[numbers != UNKNOWN]
+            self.remove_numbers(numbers)
+            if self._sources is not None:
+                self._sources = self._sources.without(numbers)
             self.drop_unused_names()
 
     def remove_numbers(self, numbers: np.ndarray) -> None:
@@ -285,9 +462,12 @@ class Index:
 
     def drop_unused_names(self) -> None:
         """Give back the names of ids that are gone, once there are more of them than of others."""
-        if self.names.has_unused(len(self)):
+        if self.names.has_unused(max(len(self), self._n_names)):
             with self.versions.change():
-                self.names = self.names.only(np.concatenate([each.live_ids() for each in self._sets.values()]))
+                used = [each.live_ids() for each in self._sets.values()]
+                used += [] if self._sources is None else [self._sources.numbers()]  # also those that can never match
+                self.names = self.names.only(np.concatenate(used))
+                self._n_names = len(self.names)
 
     def drop_unused_tokens(self) -> None:
         """Give back the tokens that no subscription uses, once there are more of them than of others.
@@ -315,7 +495,7 @@ class Index:
         from nearcast.storage.index_folder import save_index  # most engines are never saved
 
         with self.versions.pause():
-            url, generation = save_index(path, *self._state())
+            url, generation = save_index(path, *self.state())
             self._saved = (url, generation, self.versions.number)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -326,15 +506,18 @@ class Index:
         if self._saved is not None and self._saved[2] == self.versions.number:
             return _open_saved, self._saved[:2]
         with self.versions.pause():
-            arrays, header = self._state()
-            return _restored, ({name: np.array(array) for name, array in arrays.items()}, header)
+            arrays, header = self.state()
+            return Index.restored, ({name: np.array(array) for name, array in arrays.items()}, header)
 
-    def _state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """(arrays, header): all that the index consists of. The arrays are not copied."""
         arrays = {f"vocabulary.{name}": array for name, array in self.vocabulary.arrays().items()}
         arrays |= {f"names.{name}": array for name, array in self.names.arrays().items()}
         parts: dict[str, Any] = {"vocabulary": self.vocabulary.header(), "analyser": self.analyser.header()}
         parts["names"] = self.names.header()
+        if self._sources is not None:
+            arrays |= {f"sources.{name}": array for name, array in self._sources.arrays().items()}
+            parts["sources"] = True
         if self._weights is not None:
             arrays["weights"] = self._weights
         for each in self._sets.values():
@@ -342,6 +525,25 @@ class Index:
             own, parts[name] = each.state()
             arrays |= {f"{name}.{key}": array for key, array in own.items()}
         return arrays, parts
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Index:
+        """The index of a state. It keeps the arrays."""
+        analyser = Analyser.from_header(header["analyser"])
+        vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
+        sets, versions = list[SubscriptionSet](), Versions()
+        for kind in KINDS.values():
+            if kind.name in header:
+                own = part_of(arrays, kind.name)
+                sets.append(SubscriptionSet.restored(own, header[kind.name], kind, versions))
+        names = Names.from_arrays(part_of(arrays, "names"), header.get("names"))
+        sources = Sources.from_arrays(part_of(arrays, "sources")) if header.get("sources") else None
+        return cls(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:], names, sources)
+
+    def weights_table(self) -> pa.Table:
+        """The weights of tokens, as a weights table."""
+        weights = NO_WEIGHTS if self._weights is None else self._weights
+        return pa.table({"token": self.vocabulary.tokens(np.arange(len(weights))), "weight": weights})
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad, ids=self.names)
@@ -363,19 +565,22 @@ def build_index(
     space: Sequence[float] | None = None,
     *,
     messages: Any = None,
+    keep_source: bool = True,
     **options: Any,
 ) -> Index:
     """An index over a subscriptions table.
 
     `weights` are the tokens' weights for kind `rank`: a table (token, weight) or a Vocabulary; the default is
     ln(1 + N/df) over the subscriptions. `space` makes coordinates planar. `messages` is a sample of the messages to
-    come, for methods that plan by it (`auto`). The options are `analyser=`, `on_bad=` and those of the method.
+    come, for methods that plan by it (`auto`). With `keep_source`, the index keeps the table, for `index[id]` and for
+    `keep=` of `match`; a table of Arrow is not copied. The options are `analyser=`, `on_bad=` and those of the method.
     """
     analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
+    sources = Sources() if keep_source else None
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
-    index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term)
+    index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
     read = read_subscriptions(subscriptions, index.vocabulary, index._dialect(on_bad))
     if messages is not None:
         index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
@@ -392,7 +597,7 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     from nearcast.storage.index_folder import open_saved
 
     saved = open_saved(path, verify)
-    index = _restored(saved.arrays, saved.header)
+    index = Index.restored(saved.arrays, saved.header)
     index._saved = (saved.url, saved.generation, index.versions.number)
     return index
 
@@ -404,15 +609,3 @@ def _open_saved(path: str, generation: str) -> Index:
     if index._saved[1] != generation:
         raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
     return index
-
-
-def _restored(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Index:
-    """The index with this state. It keeps the arrays."""
-    analyser = Analyser.from_header(header["analyser"])
-    vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
-    sets, versions = list[SubscriptionSet](), Versions()
-    for kind in KINDS.values():
-        if kind.name in header:
-            sets.append(SubscriptionSet.restored(part_of(arrays, kind.name), header[kind.name], kind, versions))
-    names = Names.from_arrays(part_of(arrays, "names"), header.get("names"))
-    return Index(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:], names)

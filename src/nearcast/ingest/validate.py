@@ -17,7 +17,7 @@ from nearcast.sharding.normalise import TIMESTAMP
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import cast, times_of, tokens_of
 from nearcast.tables.faults import Faults
-from nearcast.tables.ids import read_whole_ids
+from nearcast.tables.ids import read_ids
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.vocabulary import Vocabulary
 
@@ -83,7 +83,7 @@ def _messages(table: pa.Table, rules: IngestRules) -> Validated:
 
 def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     faults = Faults(table.num_rows, "skip")
-    ids = read_whole_ids(table, faults, "subscriptions")
+    ids = read_ids(table, faults, "subscriptions", whole=True).numbers
     for row in read_subscriptions(table, Vocabulary(), rules.dialect).rejects.to_pylist():
         faults.add(row["row"], row["column"], row["reason"])
     columns = [_subscription_column(table, field, ids, faults) for field in table_schema(rules.columns)]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from nearcast.arrays.arrow import list_parts, string_buffers
 from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.errors import InvalidInput
+from nearcast.geo.html_summary import html_summary, memory_text, sampled
 from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
 from nearcast.model import NEVER, NO_TIME, Changes, MessageBatch
@@ -93,7 +94,16 @@ class Moving:
         return bool(self._set.subscribers.are_known(self.names.find_any(subscription)).any())
 
     def __repr__(self) -> str:
-        return f"<nearcast moving: {len(self):,} subscriptions, {self.n_messages:,} live messages, {self.method}>"
+        contents = f"{len(self):,} subscriptions, {self.n_messages:,} live messages"
+        return f"<nearcast moving: {contents}, method {self.method}, {memory_text(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: counts, method, memory, and a map of where the subscriptions are."""
+        figures: dict[str, object] = {"subscriptions": len(self), "live messages": self.n_messages}
+        figures |= {"clock": self.now, "method": self.method, "memory": memory_text(self.nbytes)}
+        store = self._set.subscribers.store
+        boxes = store.arrays.boxes[sampled(store.live_rows())]
+        return html_summary("nearcast moving", figures | {"ids": self.names.words}, boxes, self.space)
 
     @property
     def method(self) -> str:
@@ -262,6 +272,10 @@ class Moving:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write subscriptions, live messages, safe regions and the clock to a folder, whole or not at all."""
+        write_bundle(path, MOVING_FORMAT, *self.state())
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a header, enough for `restored`."""
         arrays, header = moving_state(self._set)
         arrays |= {f"sources.{name}": array for name, array in self._sources.state(self._set.messages.are_live).items()}
         if self._safe is not None:
@@ -272,7 +286,7 @@ class Moving:
         for part, names in (("names", self.names), ("message_names", self.message_names)):
             arrays |= {f"{part}.{name}": array for name, array in names.arrays().items()}
             header[part] = names.header()
-        write_bundle(path, MOVING_FORMAT, arrays, header)
+        return arrays, header
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True, *, where: Where | None = None) -> Moving:
@@ -280,7 +294,11 @@ class Moving:
 
         With safe regions, give `where` again: a function is not saved.
         """
-        arrays, header = read_bundle(path, MOVING_FORMAT, verify)
+        return cls.restored(*read_bundle(path, MOVING_FORMAT, verify), where)
+
+    @classmethod
+    def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any], where: Where | None = None) -> Moving:
+        """The `Moving` of a state."""
         made = cls(analyser=Analyser.from_header(header["analyser"]))
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), header["vocabulary"])
         made._set = restored_set(arrays, header)

@@ -43,7 +43,7 @@ class IndexHandle(NamedTuple):
     @property
     def dialect(self) -> Dialect:
         """How messages for this index are read."""
-        return Dialect(Analyser.from_header(self.analyser), Space.from_header(self.space), "skip")
+        return Dialect(Analyser.from_header(self.analyser), Space.from_header(self.space), "skip", whole_ids=True)
 
     def open(self) -> Index:
         """The whole index, where it has one shard or none; opened once per process."""

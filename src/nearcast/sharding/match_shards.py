@@ -65,7 +65,7 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
     messages = in_id_order(contract_columns(sharded, messages))
     if sharded.n_shards == 1:
         index = shard_index(sharded, 0)
-        batch = index.read_messages(messages, on_bad=on_bad)
+        batch = index.read_messages(messages, on_bad=on_bad, whole_ids=True)
         rejects = index.rejects
         return Matched(_match_batch(sharded, 0, batch), rejects, batch.size, batch.size)
     routed = shard_router(sharded).route(messages, on_bad)
@@ -96,7 +96,7 @@ def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shar
     ids, counts, scores = [], [], []
     for shard, visitors in groups.items():
         index = shard_index(sharded, shard)
-        found = index.match_batch(index.read_messages(chunk.take(pa.array(rows[visitors]))))
+        found = index.match_batch(index.read_messages(chunk.take(pa.array(rows[visitors])), whole_ids=True))
         ids.append(found.ids)
         counts.append(np.diff(found.starts))
         scores.append(_scores(found))
@@ -206,7 +206,7 @@ def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) ->
     messages = in_id_order(messages)
     values, starts = list_parts(messages[VISITS])
     visits = Visits(starts, values.to_numpy(zero_copy_only=False).astype(np.int32))
-    return _match_batch(sharded, shard, shard_index(sharded, shard).read_messages(messages), visits)
+    return _match_batch(sharded, shard, shard_index(sharded, shard).read_messages(messages, whole_ids=True), visits)
 
 
 def _match_batch(

@@ -62,6 +62,7 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
         messages=_sampled_visitors(settings, shard),
         analyser=settings.analyser,
         on_bad="skip",
+        keep_source=False,
     )
     rejects = index.rejects
     assert rejects is not None

@@ -38,6 +38,8 @@ class Dialect(NamedTuple):
     """Whether the row numbers of messages without a column `id` are their ids."""
     has_attributes: bool = True
     """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
+    whole_ids: bool = False
+    """Whether ids are whole numbers, also where they are written as texts: so in pipelines, whose tables have int64."""
 
 
 MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
@@ -65,7 +67,12 @@ class Messages(NamedTuple):
     batch: MessageBatch
     ids: IdColumn
     rejects: pa.Table
+    table: pa.Table  # as it was given
     rows: np.ndarray | None  # int64[n]  where they are in the table; None where all rows are good
+
+    def table_rows(self, at: np.ndarray) -> np.ndarray:
+        """int64[n]: where the messages at these positions of the batch are in the table."""
+        return at if self.rows is None else self.rows[at]
 
 
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Messages:
@@ -79,7 +86,7 @@ def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Mess
         ids, boxes, times, tokens = ids.take(good), boxes[good], times[good], tokens.take(pa.array(good))
         attributes = None if attributes is None else attributes.take(pa.array(good))
     terms, starts = vocabulary.term_sets(*list_parts(tokens), attributes)
-    return Messages(MessageBatch(ids.numbers, terms, starts, boxes, times), ids, read.rejects, good)
+    return Messages(MessageBatch(ids.numbers, terms, starts, boxes, times), ids, read.rejects, table, good)
 
 
 def read_message_columns(
@@ -88,7 +95,7 @@ def read_message_columns(
     """Read a messages table without a vocabulary. `check` may add faults, from the boxes and the times of all rows."""
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = made_ids(table, "messages") if dialect.makes_ids else None
-    ids = read_ids(table, faults, "messages") if ids is None else ids
+    ids = read_ids(table, faults, "messages", whole=dialect.whole_ids) if ids is None else ids
     boxes = boxes_of(table, dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)

@@ -16,7 +16,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput, StorageError
-from nearcast.tables.ids.from_python import id_values, with_uuid_texts
+from nearcast.tables.ids.from_python import id_values
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location
@@ -181,11 +181,32 @@ def _upload(table: pa.Table, place: Location) -> None:
         place.upload(Path(folder) / place.name)
 
 
+def _with_texts(table: pa.Table) -> pa.Table:
+    """The table as CSV has it: UUIDs as texts, lists of words with spaces between them, other structures as JSON."""
+    for at, field in enumerate(table.schema):
+        if (
+            isinstance(field.type, pa.BaseExtensionType)
+            or pa.types.is_nested(field.type)
+            or pa.types.is_binary(field.type)
+        ):
+            texts = [_text_of(value) for value in table.column(at).to_pylist()]
+            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
+    return table
+
+
+def _text_of(value: Any) -> str | None:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return " ".join(value)
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str, ensure_ascii=False)
+    return None if value is None else value.hex() if isinstance(value, bytes) else str(value)
+
+
 def _write(table: pa.Table, path: Path, name: str) -> None:
     if name.endswith(_PARQUET):
         pq.write_table(table, path, compression="zstd")
     elif name.endswith(".csv"):
-        pyarrow.csv.write_csv(with_uuid_texts(table), path)
+        pyarrow.csv.write_csv(_with_texts(table), path)
     else:
         with open(path, "w", encoding="utf-8") as out:
             for batch in table.to_batches(max_chunksize=65_536):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import is_null_mask, list_parts
+from nearcast.arrays.arrow import is_null_mask, list_parts, strings
 from nearcast.arrays.ragged import sorted_sets, starts_of
 from nearcast.geo.region import NO_REGIONS, RegionColumns
 from nearcast.geo.shapes.columns import ShapeColumns
@@ -53,7 +53,8 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids, names = read_ids(table, faults, "subscriptions"), Names() if dialect.ids is None else dialect.ids
+    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)
     require_one(table, ("tokens", "expression"), "subscriptions")
@@ -172,6 +173,7 @@ def _lengths(tokens: pa.Array) -> np.ndarray:
 
 def _find_bad_tokens(tokens: pa.Array, faults: Faults) -> None:
     flat, starts = list_parts(tokens)
+    flat = strings(flat)
     if len(flat) and pc.any(pc.match_substring(flat, MARK)).as_py():
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         is_marked = pc.fill_null(pc.match_substring(flat, MARK), False).to_numpy(zero_copy_only=False)

@@ -14,6 +14,7 @@ from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
+from nearcast.geo.html_summary import html_summary, memory_text, sampled
 from nearcast.geo.space import Space
 from nearcast.matching.subscription_set import part_of
 from nearcast.model import Changes
@@ -37,7 +38,7 @@ from nearcast.topk.reading import (
     window_size_of,
 )
 from nearcast.topk.rows import TopBatch, TopRows
-from nearcast.topk.score import metric_of
+from nearcast.topk.score import X, Y, metric_of
 from nearcast.topk.window import Window
 
 CHUNK = 1 << 16
@@ -115,7 +116,14 @@ class TopK:
 
     def __repr__(self) -> str:
         contents = f"{len(self):,} subscriptions, {len(self.window):,} messages in a window of {self.window.size}"
-        return f"<nearcast top-k: {contents}, method {self.method.name}, {self.nbytes:,} bytes>"
+        return f"<nearcast top-k: {contents}, method {self.method.name}, {memory_text(self.nbytes)}>"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: counts, method, memory, and a map of where the subscriptions are."""
+        figures: dict[str, object] = {"subscriptions": len(self), "messages in the window": len(self.window)}
+        figures |= {"window": str(self.window.size), "method": self.method.name, "memory": memory_text(self.nbytes)}
+        points = self.rows.arrays.numbers[sampled(self.rows.live_rows())][:, [X, Y, X, Y]]
+        return html_summary("nearcast top-k", figures | {"ids": self.names.words}, points, self.space)
 
     # -- messages
 
@@ -239,6 +247,10 @@ class TopK:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a folder, whole or not at all. `open_topk` continues from there."""
+        write_bundle(path, TOPK_FORMAT, *self.state())
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a header, enough for `restored`."""
         parts = {"rows": self.rows.state(), "window": self.window.state(), "method": self.method.state()}
         parts["vocabulary"] = (self.vocabulary.arrays(), self.vocabulary.header())
         parts |= {"names": _state_of(self.names), "message_names": _state_of(self.message_names)}
@@ -254,10 +266,11 @@ class TopK:
             "fixed_terms": self._n_fixed,
             "parts": {part: own for part, (_, own) in parts.items()},
         }
-        write_bundle(path, TOPK_FORMAT, arrays | {"weights": self._weights}, header)
+        return arrays | {"weights": self._weights}, header
 
     @classmethod
     def restored(cls, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> TopK:
+        """The TopK of a state. It keeps the arrays."""
         made, parts = cls.__new__(cls), header["parts"]
         made.analyser = Analyser.from_header(header["analyser"])
         made.space = Space.from_header(header["space"])

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arrays.arrow import stream_bytes, stream_table
 from nearcast.geo.space import Space
+from nearcast.matching.subscription_set import part_of
 from nearcast.model import Change, Id, in_order
 from nearcast.text.analyser import Analyser
 from nearcast.topk.score import ABSENT, score_row
@@ -40,6 +42,10 @@ class BestLists:
     def __len__(self) -> int:
         return len(self._home)
 
+    @property
+    def nbytes(self) -> int:
+        return sum(top.nbytes for top in self._tops.values())
+
     def __contains__(self, subscription: Id) -> bool:
         return subscription in self._home
 
@@ -53,6 +59,25 @@ class BestLists:
         if self._home.get(number, key) != key:
             self.unsubscribe([number])
         self._home[number] = key
+
+    def state(self, ids: pa.DataType) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a header, enough for `restore`. `ids` is the type of the ids."""
+        keys, arrays = list(self._tops), dict[str, np.ndarray]()
+        windows = []
+        for at, key in enumerate(keys):
+            own, header = self._tops[key].state()
+            arrays |= {f"{at}.{name}": array for name, array in own.items()}
+            windows.append({"size": list(key[0]), "max_dist": key[1], "top": header})
+        homes = {"id": pa.array(list(self._home), ids), "at": [keys.index(key) for key in self._home.values()]}
+        return arrays | {"homes": stream_bytes(pa.table(homes))}, {"windows": windows}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        """Continue from a state."""
+        for at, window in enumerate(header["windows"]):
+            key = (WindowSize(*window["size"]), window["max_dist"])
+            self._tops[key] = TopK.restored(part_of(arrays, str(at)), window["top"])
+        keys = list(self._tops)
+        self._home = {row["id"]: keys[row["at"]] for row in stream_table(arrays["homes"]).to_pylist()}
 
     def _new_top(self, wanted: Wanted) -> TopK:
         options: dict[str, Any] = {"max_dist": wanted.max_dist, "analyser": self._analyser}

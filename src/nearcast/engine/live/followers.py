@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arrays.arrow import stream_bytes, stream_table
 from nearcast.engine.live.stays import Stays
 from nearcast.geo.region import BoxRegion, Region
 from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.matching.subscription_set import part_of
 from nearcast.model import Change, Id, in_order
 from nearcast.moving.moving import Moving
 from nearcast.text.analyser import Analyser
@@ -41,6 +43,10 @@ class Followers:
         return subscription in self._moving
 
     @property
+    def nbytes(self) -> int:
+        return self._moving.nbytes
+
+    @property
     def n_messages(self) -> int:
         """The number of live messages."""
         return self._moving.n_messages
@@ -58,6 +64,21 @@ class Followers:
             self._dwells[number] = dwell
             for message in self._moving.results(number)["message"].to_pylist():
                 self._stays.begin((number, message), now + dwell)
+
+    def state(self, ids: pa.DataType) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and a header, enough for `restore`. `ids` is the type of the ids."""
+        own, header = self._moving.state()
+        arrays = {f"moving.{name}": array for name, array in own.items()}
+        dwells = {"id": pa.array(list(self._dwells), ids), "dwell": pa.array(self._dwells.values(), pa.int64())}
+        stays = self._stays.state(ids, self._moving.message_names.arrow_type)
+        return arrays | {"dwells": stream_bytes(pa.table(dwells)), "stays": stream_bytes(stays)}, {"moving": header}
+
+    def restore(self, arrays: dict[str, np.ndarray], header: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self._moving = Moving.restored(part_of(arrays, "moving"), header["moving"])
+        self._dwells = {row["id"]: row["dwell"] for row in stream_table(arrays["dwells"]).to_pylist()}
+        for row in stream_table(arrays["stays"]).to_pylist():
+            self._stays.begin((row["subscription"], row["message"]), row["from"])
 
     def _forget(self, numbers: Iterable[Id]) -> None:
         for number in numbers:

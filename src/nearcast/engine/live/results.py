@@ -20,6 +20,7 @@ from nearcast.geo.region import Region
 from nearcast.geo.space import Space
 from nearcast.model import Change, Id, in_order
 from nearcast.tables.ids import IdType
+from nearcast.tables.ids.id_types import header_of, of_header
 from nearcast.text.analyser import Analyser
 
 
@@ -56,6 +57,21 @@ class LiveResults:
             )
             raise InvalidInput(reason, column="id")
         self.message_type = self.message_type or kind
+
+    @property
+    def nbytes(self) -> int:
+        return self.lists.nbytes + self.followers.nbytes
+
+    def message_header(self) -> str | None:
+        """The type of messages, for a saved header."""
+        return header_of(self.message_type)
+
+    def take_message_header(self, header: str | None) -> None:
+        self.message_type = of_header(header)
+
+    def set_expiry(self, number: Id, expires: int) -> None:
+        """Set when a subscription expires that is here already."""
+        self._expiries.replace(number, expires)
 
     @property
     def any_message(self) -> Id:

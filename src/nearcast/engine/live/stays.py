@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from nearcast.model import Id
 
 Pair = tuple[Id, Id]
@@ -19,6 +21,17 @@ class Stays:
     def __init__(self) -> None:
         self._counts_from: dict[Pair, int] = {}
         self._heap: list[tuple[int, Pair]] = []  # an entry is out of date if `_counts_from` has another time for it
+
+    def state(self, subscriptions: pa.DataType, messages: pa.DataType) -> pa.Table:
+        """The pairs and when they count, with ids of these types."""
+        pairs = list(self._counts_from)
+        return pa.table(
+            {
+                "subscription": pa.array([pair[0] for pair in pairs], subscriptions),
+                "message": pa.array([pair[1] for pair in pairs], messages),
+                "from": pa.array(self._counts_from.values(), pa.int64()),
+            }
+        )
 
     def begin(self, pair: Pair, counts_from: int) -> None:
         """A pair begins to match, and counts from this time on."""

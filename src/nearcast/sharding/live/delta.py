@@ -121,8 +121,9 @@ def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -
     space = dialect.space.bounds if dialect.space.planar else None
     indexes = []
     if plain.num_rows:
-        indexes.append(build_index(plain, DELTA_METHOD, space=space, analyser=dialect.analyser))
+        indexes.append(build_index(plain, DELTA_METHOD, space=space, keep_source=False, analyser=dialect.analyser))
     if ranked.num_rows:
         known = weights().of_ranked(ranked)
-        indexes.append(build_index(ranked, RANK.default_method, known, space, analyser=dialect.analyser))
+        method, analyser = RANK.default_method, dialect.analyser
+        indexes.append(build_index(ranked, method, known, space, keep_source=False, analyser=analyser))
     return indexes

@@ -191,7 +191,9 @@ class Router:
         maps = {
             name: IntMap.from_arrays(IntMapArrays(arrays[f"{name}.keys"], arrays[f"{name}.values"])) for name in _MAPS
         }
-        dialect = Dialect(Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip")
+        dialect = Dialect(
+            Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip", whole_ids=True
+        )
         return cls(areas, dialect, **maps)
 
 

@@ -90,7 +90,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     if shards is not None and shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method("match", method)
-    dialect = served_dialect(Dialect(Analyser.of(analyser), Space.of(space)))
+    dialect = served_dialect(Dialect(Analyser.of(analyser), Space.of(space), whole_ids=True))
     given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
     try:

@@ -106,7 +106,7 @@ def check_ingest(
     for place in (out, rejects):
         check_replaceable(Path(mounted_path(place)))
     _check_encoding(options.encoding)
-    dialect = Dialect(Analyser.of(options.analyser), Space.of(options.space), "skip")
+    dialect = Dialect(Analyser.of(options.analyser), Space.of(options.space), "skip", whole_ids=True)
     found = find_sources(sources, options.format)
     there = column_names_of(found, options.text_format)
     check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))

@@ -40,7 +40,7 @@ from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 
 Batches = Iterable[pa.RecordBatch]
-DEFAULT_DIALECT = Dialect(Analyser(), LONLAT, "skip")
+DEFAULT_DIALECT = Dialect(Analyser(), LONLAT, "skip", whole_ids=True)
 _ROWS_TO_ROUTE = 1 << 16  # at least, if a partition has so many: few rows would make small payloads for each shard
 
 

@@ -1,7 +1,7 @@
 """Ids of any kind: whole numbers, strings and UUIDs outside, int64 inside."""
 
 from nearcast.tables.ids.from_python import checked_id, id_column, one_id
-from nearcast.tables.ids.id_columns import IdColumn, made_ids, read_ids, read_whole_ids
+from nearcast.tables.ids.id_columns import IdColumn, made_ids, read_ids
 from nearcast.tables.ids.id_types import INT64, STRING, UUID, Id, IdType
 from nearcast.tables.ids.names import Names
 
@@ -18,5 +18,4 @@ __all__ = [
     "made_ids",
     "one_id",
     "read_ids",
-    "read_whole_ids",
 ]

@@ -13,7 +13,7 @@ from nearcast.errors import InvalidInput
 from nearcast.tables.columns import column, whole_numbers
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids.id_columns import IdColumn, named_column
-from nearcast.tables.ids.id_types import INT64, STRING, UUID, Id, IdType, type_of, type_of_value
+from nearcast.tables.ids.id_types import INT64, STRING, Id, IdType, type_of, type_of_value
 
 
 def id_column(given: Any, name: str = "id") -> IdColumn:
@@ -131,12 +131,3 @@ def id_values(values: Any) -> Any:
         if kind is not first:
             raise InvalidInput(_wrong_value(value, kind, first), row=row, column="id")
     return _arrow_of(list(values), first, "id") if first is STRING and None not in values else values
-
-
-def with_uuid_texts(table: pa.Table) -> pa.Table:
-    """The table with UUIDs as texts, for formats that have no UUIDs."""
-    for at, field in enumerate(table.schema):
-        if field.type == UUID.arrow:
-            texts = [None if each is None else str(each) for each in table.column(at).to_pylist()]
-            table = table.set_column(at, field.name, pa.array(texts, pa.string()))
-    return table

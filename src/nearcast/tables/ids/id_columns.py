@@ -62,14 +62,16 @@ def as_outside(values: pa.Array, kind: IdType) -> pa.Array:
     return values
 
 
-def read_ids(table: pa.Table, faults: Faults, what: str, may_repeat: bool = False) -> IdColumn:
-    """The column `id`. Missing, repeated, fractional and too large ids are faults."""
+def read_ids(table: pa.Table, faults: Faults, what: str, *, may_repeat: bool = False, whole: bool = False) -> IdColumn:
+    """The column `id`. Missing, repeated, fractional and too large ids are faults; with `whole`, all but whole numbers
+    and their texts.
+    """
     require_one(table, ("id",), what)
     values = column(table, "id")
     if values is None:
         faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number, a string or a UUID")
         return IdColumn(INT64, np.zeros(table.num_rows, np.int64), None)
-    kind = type_of(values.type)
+    kind = INT64 if whole else type_of(values.type)
     if kind.is_number:
         numbers = whole_numbers(values, "id", faults)
         ids = IdColumn(INT64, numbers, None)
@@ -91,17 +93,6 @@ def made_ids(table: pa.Table, what: str) -> IdColumn | None:
     text = f"the {what} have no column 'id' (there are {there}); row numbers, from 0, are their ids"
     warnings.warn(text, MadeIds, stacklevel=2)
     return IdColumn(INT64, np.arange(table.num_rows), None)
-
-
-def read_whole_ids(table: pa.Table, faults: Faults, what: str) -> np.ndarray:
-    """int64[n]: the column `id` where only whole numbers are served; other ids are faults."""
-    ids = read_ids(table, faults, what)
-    if not ids.type.is_number:
-        reason = (
-            f"pipelines take whole numbers as ids, not {ids.type.words}; number the {what}, or match with the library"
-        )
-        faults.add_where(np.ones(table.num_rows, bool), "id", reason)
-    return ids.numbers
 
 
 def named_column(values: pa.Array, kind: IdType, faults: Faults) -> IdColumn:

@@ -106,6 +106,11 @@ class Names:
         return (self.type or INT64).arrow
 
     @property
+    def words(self) -> str:
+        """What people call such ids."""
+        return "none yet" if self.type is None else self.type.words
+
+    @property
     def nbytes(self) -> int:
         if self.is_plain:
             return 0
