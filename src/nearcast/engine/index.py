@@ -43,6 +43,7 @@ from nearcast.tables.faults import Faults
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.matches import pairs_table, sorted_pairs
 from nearcast.tables.messages import Messages, read_message_columns
+from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -542,8 +543,7 @@ class Index:
 
     def weights_table(self) -> pa.Table:
         """The weights of tokens, as a weights table."""
-        weights = NO_WEIGHTS if self._weights is None else self._weights
-        return pa.table({"token": self.vocabulary.tokens(np.arange(len(weights))), "weight": weights})
+        return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad, ids=self.names)
