@@ -399,16 +399,13 @@ class Index:
         for each in self._sets.values():
             each.keep_up()
 
-    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> MessageBatch:
-        """A messages table as the terms and places of this index. With `whole_ids`, ids are whole numbers or texts
-        of such; else the ids of the batch sort as those of the table do.
-        """
-        return self.read_message_table(messages, on_bad=on_bad, whole_ids=whole_ids).batch
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
+        """A messages table as the terms and places of this index. The ids of the batch sort as those of the table."""
+        return self.read_message_table(messages, on_bad=on_bad).batch
 
-    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> Messages:
+    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
         """The same, with the ids and the rejects."""
-        dialect = self._message_dialect(on_bad)._replace(whole_ids=whole_ids)
-        read = read_messages(messages, self.vocabulary, dialect)
+        read = read_messages(messages, self.vocabulary, self._message_dialect(on_bad))
         self.rejects = read.rejects
         return read
 
