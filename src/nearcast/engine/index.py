@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.keep import COMPUTED, DISTANCE, WORDS, Kept, keep_names, read_keep
 from nearcast.engine.payload.sources import Sources
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
+from nearcast.geo.shapes.columns import checked_shapes
 from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.matching.intake import checked_rows
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.snapshot import Snapshot, merged
@@ -36,6 +39,7 @@ from nearcast.tables import (
     read_subscriptions,
     read_weights,
 )
+from nearcast.tables.faults import WithRejects
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.matches import pairs_table, sorted_pairs
 from nearcast.tables.messages import Messages
@@ -79,7 +83,7 @@ class _Published(NamedTuple):
         return reduce(merged, (each.match(batch, threads) for each in self.snapshots))
 
 
-class Index:
+class Index(WithRejects):
     """Subscriptions, ready to be matched. Made by `build_index` and `open_index`.
 
     Threads may share an index. Changes take turns. A match sees every change that had returned before it began, and
@@ -96,6 +100,7 @@ class Index:
         names: Names | None = None,
         sources: Sources | None = None,
     ) -> None:
+        super().__init__()
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
@@ -104,8 +109,6 @@ class Index:
         self._sources = sources  # None if the subscriptions are not kept as they were given
         self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
-        self.rejects: pa.Table | None = None
-        """The bad rows of the last table given with on_bad="skip"."""
         self._tokens_to_check = FEWEST_TOKENS
         self.versions = plain.versions
         """Changes and readers of all kinds."""
@@ -287,6 +290,7 @@ class Index:
         keep: Sequence[str] | None = None,
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        self.rejects = None
         table = as_arrow(messages)
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
@@ -385,31 +389,35 @@ class Index:
 
     def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
         """The same, with the ids and the rejects."""
+        self.rejects = None
         read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad))
         self.rejects = read.rejects
         return read
 
     def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> None:
         """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed."""
+        self.rejects = None
         with self.versions.change():  # reading adds tokens to the vocabulary
             read = read_subscriptions(subscriptions, self.vocabulary, self._dialect(on_bad))
             self.rejects = read.rejects
             self.insert_read(read)
 
     def insert_read(self, read: Subscriptions) -> None:
-        """Add subscriptions that were read with this index's vocabulary."""
+        """Add subscriptions that were read with this index's vocabulary. What is wrong raises before a change."""
         for kind in read.batches:
             if kind not in self._sets:
                 find_method(kind, self.method)  # raises for a kind that the method does not serve
+        shapes, numbers = checked_shapes(read.shapes), checked_column(read.ids, np.int64, "id")
+        batches = {kind: checked_rows(batch, KINDS[kind], shapes.size) for kind, batch in read.batches.items()}
         with self.versions.change():
             if self._weights is None and len(read.ids):
                 self._weights = idf_weights(read, self.vocabulary)
-            self.remove_numbers(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
-            for kind, batch in read.batches.items():
+            self.remove_numbers(numbers)  # of every kind: also ids whose new expression can never hold and has no row
+            for kind, batch in batches.items():
                 if batch.size:
-                    self._set_of(KINDS[kind]).insert_new(batch, read.shapes)
+                    self._set_of(KINDS[kind]).insert_checked(batch, shapes)
             if self._sources is not None and read.table is not None:
-                self._sources = self._sources.with_rows(read.ids, read.table)
+                self._sources = self._sources.with_rows(numbers, read.table)
 
     def _set_of(self, kind: Kind) -> SubscriptionSet:
         """The set of a kind, created on first use with those of the method's options that the kind's method takes."""

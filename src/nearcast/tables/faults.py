@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Literal
 
 import numpy as np
@@ -58,3 +59,23 @@ class Faults:
         records = table.take(pa.array(rows, pa.int64())).to_pylist()
         texts = [json.dumps(record, default=str, ensure_ascii=False) for record in records]
         return pa.table({"row": rows, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+
+
+class _OfThread(threading.local):
+    table: pa.Table | None = None
+
+
+class WithRejects:
+    """What takes tables with on_bad="skip"."""
+
+    def __init__(self) -> None:
+        self._rejects = _OfThread()
+
+    @property
+    def rejects(self) -> pa.Table | None:
+        """The bad rows of this thread's last call with a table; None if there was none, or if it raised."""
+        return self._rejects.table
+
+    @rejects.setter
+    def rejects(self, rejects: pa.Table | None) -> None:
+        self._rejects.table = rejects

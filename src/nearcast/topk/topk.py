@@ -21,6 +21,7 @@ from nearcast.model import Changes
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
+from nearcast.tables.faults import WithRejects
 from nearcast.tables.ids import one_id
 from nearcast.tables.messages import MessageColumns
 from nearcast.tables.moments import Time, read_moment
@@ -58,7 +59,7 @@ _NO_SUBSCRIPTIONS = pa.table(
 )
 
 
-class TopK:
+class TopK(WithRejects):
     """Subscriptions of kind `top` over one window of messages.
 
     `window` is a number of messages, a timedelta, or a text such as "90min"; without it the table's column `window`
@@ -76,6 +77,7 @@ class TopK:
         space: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.analyser = Analyser.of(options.pop("analyser", None))
         on_bad: OnBad = options.pop("on_bad", "raise")
         table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
@@ -86,8 +88,7 @@ class TopK:
         self.vocabulary = Vocabulary()
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
-        self.rejects: pa.Table | None = read.rejects
-        """The bad rows of the last table given with on_bad="skip"."""
+        self.rejects = read.rejects
         self._weights = _scaled(idf_weights(read, self.vocabulary) if by_term is None else by_term)
         self._n_fixed = len(self._weights)
         self._n_published = self._n_checked = 0
@@ -155,6 +156,7 @@ class TopK:
 
     def _read(self, messages: Any, on_bad: OnBad) -> tuple[MessageColumns, pa.Array]:
         """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
+        self.rejects = None
         read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
         if len(read.good_rows):
             self.message_names.require(read.ids.type)
@@ -201,6 +203,7 @@ class TopK:
 
         The changes of a replaced subscription are the difference between its old and its new best messages.
         """
+        self.rejects = None
         table = as_arrow(subscriptions)
         window_size_of(table, self.window.size)
         batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
@@ -276,7 +279,8 @@ class TopK:
         made.space = Space.from_header(header["space"])
         made.metric = metric_of(made.space, header["max_dist"])
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
-        made.rejects, made._n_fixed = None, header["fixed_terms"]
+        WithRejects.__init__(made)
+        made._n_fixed = header["fixed_terms"]
         made._n_published, made._n_checked = header["published"], header["checked"]
         made.names = Names.from_arrays(part_of(arrays, "names"), parts.get("names"), "top-k")
         made.message_names = Names.from_arrays(part_of(arrays, "message_names"), parts.get("message_names"), "window")
