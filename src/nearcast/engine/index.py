@@ -43,6 +43,7 @@ from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.known_columns import Extra, read_extra
 from nearcast.tables.messages import Messages, read_messages
 from nearcast.tables.moments import Time, present, read_moment
+from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -157,9 +158,7 @@ class Index(WithRejects):
         attributes: Mapping[str, Any] | None = None,
         now: Time | None = None,
     ) -> Explanation:
-        """Why this message, at a point (x, y) or a box, would or would not match this subscription. The time of the
-        message is `now`: the present, if it is not given.
-        """
+        """Why this message, at a point (x, y) or a box, would or would not match this subscription now, or at `now`."""
         from nearcast.engine.payload.explained import message_row
 
         return self.explain_message(subscription, message_row(text, at, tokens, attributes), now)
@@ -533,8 +532,7 @@ class Index(WithRejects):
 
     def weights_table(self) -> pa.Table:
         """The weights of tokens, as a weights table."""
-        weights = NO_WEIGHTS if self._weights is None else self._weights
-        return pa.table({"token": self.vocabulary.tokens(np.arange(len(weights))), "weight": weights})
+        return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
     def _dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
@@ -596,7 +594,6 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
 def _open_saved(path: str, generation: str) -> Index:
     """The index that was at this path when it was pickled. Raises if another one is there."""
     index = open_index(path, verify=False)
-    assert index._saved is not None
-    if index._saved[1] != generation:
+    if index._saved is None or index._saved[1] != generation:
         raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
     return index
