@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from nearcast.moving.tracks import read_moves
 from nearcast.sharding.stateful.definition import CHANGES, MESSAGES, MOVES
 from nearcast.tables import REJECTS_SCHEMA, OnBad
 from nearcast.tables.changes import CHANGES_SCHEMA
+from nearcast.tables.faults import Faults, NothingAccepted
 from nearcast.topk.topk import TopK
 from nearcast.topk.window_size import WindowSize
 
@@ -66,9 +68,8 @@ class TopStepper:
         parts, rejects = change_subscriptions(self._top, events.get(CHANGES), on_bad)
         messages = events.get(MESSAGES)
         if messages is not None and messages.num_rows:
-            parts.append(self._top.publish(messages, on_bad=on_bad))
-            assert self._top.rejects is not None
-            rejects[MESSAGES] = self._top.rejects
+            with accepting_none(self._top, rejects, MESSAGES, on_bad):
+                parts.append(self._top.publish(messages, on_bad=on_bad, extra="ignore"))
         if self._top.window.size.is_period and now > self._top.window.now:
             parts.append(self._top.advance(now))
         return Stepped(pa.concat_tables(parts) if parts else CHANGES_SCHEMA.empty_table(), rejects)
@@ -107,12 +108,12 @@ class MovingStepper:
         if (moves := events.get(MOVES)) is not None and moves.num_rows:
             tracks, rejects[MOVES] = read_moves(moves, self._moving, on_bad)
             ids, places = (tracks.ids, tracks.places) if len(tracks.times) else (None, None)
-        messages = events.get(MESSAGES)
-        arriving = messages if messages is not None and messages.num_rows else None
-        parts.append(self._moving.step(None if now == NO_TIME else now, arriving, ids, places, on_bad=on_bad))
-        if arriving is not None:
-            assert self._moving.rejects is not None
-            rejects[MESSAGES] = self._moving.rejects
+        messages, time = events.get(MESSAGES), None if now == NO_TIME else now
+        if messages is not None and messages.num_rows:
+            with accepting_none(self._moving, rejects, MESSAGES, on_bad):
+                parts.append(self._moving.step(time, messages, ids, places, on_bad=on_bad, extra="ignore"))
+                return Stepped(net_changes(parts), rejects)
+        parts.append(self._moving.step(time, None, ids, places))
         return Stepped(net_changes(parts), rejects)
 
     def state(self) -> State:
@@ -136,9 +137,10 @@ def change_subscriptions(
     parts, rejects = list[pa.Table](), [REJECTS_SCHEMA.empty_table()]
     for operation, first, run in runs_of(changes):
         if operation == "insert":
-            parts.append(index.subscribe(run.drop_columns(["op"]), on_bad=on_bad))
-            assert index.rejects is not None
-            rejects.append(shifted(index.rejects, first))
+            found = dict[str, pa.Table]()
+            with accepting_none(index, found, CHANGES, on_bad):
+                parts.append(index.subscribe(run, on_bad=on_bad, extra="ignore"))
+            rejects.append(shifted(found[CHANGES], first))
         elif operation == "remove":
             known = [each for each in run["id"].to_pylist() if each in index]
             if known:
@@ -147,6 +149,19 @@ def change_subscriptions(
             bad = Faulty(run, first, "op", f"{operation!r} is no operation; write insert or remove")
             rejects.append(bad.rejects(on_bad))
     return parts, {CHANGES: pa.concat_tables(rejects)}
+
+
+@contextmanager
+def accepting_none(index: TopK | Moving, rejects: dict[str, pa.Table], name: str, on_bad: OnBad) -> Iterator[None]:
+    """Record the rejects of a call with a table. That a micro-batch has no good row is no failure of a stream."""
+    try:
+        yield
+    except NothingAccepted as error:
+        if on_bad == "raise":
+            raise
+        rejects[name] = error.rejects
+    else:
+        rejects[name] = REJECTS_SCHEMA.empty_table() if index.rejects is None else index.rejects
 
 
 class Faulty(NamedTuple):
@@ -158,8 +173,6 @@ class Faulty(NamedTuple):
     reason: str
 
     def rejects(self, on_bad: OnBad) -> pa.Table:
-        from nearcast.tables.faults import Faults
-
         faults = Faults(self.rows.num_rows, on_bad)
         faults.add_where(np.ones(self.rows.num_rows, bool), self.column, self.reason)
         return shifted(faults.raise_or_reject(self.rows), self.first)
