@@ -53,7 +53,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)
