@@ -69,7 +69,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     table = as_arrow(source)
     check_subscription_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)
