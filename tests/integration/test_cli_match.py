@@ -223,7 +223,7 @@ def test_an_expression_is_refused_in_one_line_too(folder: Path) -> None:
         (("subs.parquet", "messages.parquet", "--option", "method=brute"), "no option of a method"),
         (("subs.parquet", "messages.parquet", "--out", "out.xlsx"), "no known ending"),
         (("subs.parquet", "messages.parquet", "--rejects", "r"), "no known ending"),
-        (("messages.parquet", "subs.parquet"), "need a column 'tokens' or 'expression'"),
+        (("messages.parquet", "subs.parquet"), "looks like a messages table"),
         (("nameless.csv", "messages.parquet"), "nameless.csv has no column 'id'; name it so, or use --make-ids"),
         (("broken.parquet", "messages.parquet"), "cannot be read"),
         (("subs.parquet", "messages.parquet", "--save-index", "full"), "holds other files"),

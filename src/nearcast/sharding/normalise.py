@@ -13,6 +13,7 @@ from nearcast.tables.columns import cast, column, floats_of, strings_of, times_o
 from nearcast.tables.faults import Faults
 from nearcast.tables.messages import read_message_columns
 from nearcast.tables.places import boxes_of
+from nearcast.tables.plain_regions import with_plain_regions
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]
@@ -66,6 +67,7 @@ def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.
 def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) -> pa.Table:
     """Subscriptions in SUBSCRIPTIONS_SCHEMA. All rows must be good."""
     faults = Faults(table.num_rows, "raise")
+    table = with_plain_regions(table, dialect.space, faults)
     region = strings_of(table, "region")
     has_region = None if region is None else np.asarray(region.is_valid().to_numpy(zero_copy_only=False), bool)
     boxes = boxes_of(table, dialect.space, faults, has_region) if table.num_rows else np.empty((0, 4))

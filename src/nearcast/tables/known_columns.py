@@ -13,10 +13,22 @@ Extra = str | Sequence[str]
 """What happens to columns that nearcast does not know: "raise", "ignore", or the names of those that may be there."""
 
 WORDS = ("tokens", "text")
-POINTS = ("x", "y", "lon", "lat")
+POINTS = ("x", "y", "lon", "lat", "lng", "longitude", "latitude")
+RADII = ("km", "m", "miles", "radius_km")
 TIMES = ("time", "expires")
 MESSAGE_COLUMNS = ("id", *WORDS, *POINTS, *BOX_COLUMNS, *TIMES)
-_SUBSCRIPTION_COLUMNS = ("id", "expression", "tokens", "region", *POINTS, *BOX_COLUMNS, "kind", "window", "expires")
+_SUBSCRIPTION_COLUMNS = (
+    "id",
+    "expression",
+    "tokens",
+    "region",
+    *POINTS,
+    *RADII,
+    *BOX_COLUMNS,
+    "kind",
+    "window",
+    "expires",
+)
 
 _MEANT = {
     "query": "expression",
@@ -118,7 +130,9 @@ def _absent(there: set[str]) -> list[str]:
     """The columns of messages that the table lacks. A place and words may be given in one of several ways."""
     absent = [name for name in ("id", *TIMES) if name not in there]
     absent += [] if there & {*WORDS} else WORDS
-    has_place = any(there >= {*place} for place in (POINTS[:2], POINTS[2:], BOX_COLUMNS))
+    has_place = any(
+        there >= {*place} for place in (("x", "y"), ("lon", "lat"), ("lng", "lat"), POINTS[5:], BOX_COLUMNS)
+    )
     return absent + ([] if has_place else [name for name in (*POINTS, *BOX_COLUMNS) if name not in there])
 
 

@@ -142,7 +142,8 @@ def test_bad_messages_change_nothing(bad: dict[str, Any], words: str) -> None:
         top.publish(pa.concat_tables([pa.table(bad | {"text": ["new words"]})]))
     assert (top.results(1), top.stats, len(top.vocabulary), len(top.window)) == before
     if "x" in bad:
-        assert top.publish(bad, on_bad="skip").num_rows == 0
+        with pytest.raises(nc.InvalidInput, match="all 1 rows of the messages are bad"):
+            top.publish(bad, on_bad="skip")
         assert top.rejects is not None and top.rejects.num_rows == 1
 
 
