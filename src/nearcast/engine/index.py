@@ -169,7 +169,7 @@ class Index:
 
         with self.versions.pause():
             row, number = self[subscription], self._known(subscription)
-            moment, dialect = present() if now is None else read_moment(now), self._message_dialect("raise")
+            moment, dialect = present() if now is None else read_moment(now), self.message_dialect("raise")
             found = explain_row(row, self._kept_sources().take(number), as_arrow(message), dialect, moment)
             scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
             if scored is None or not scored.kind.is_scored:
@@ -289,7 +289,7 @@ class Index:
         table = as_arrow(messages)
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
-        dialect = self._message_dialect(on_bad, extra, keep)
+        dialect = self.message_dialect(on_bad, extra, keep)
         moment = read_moment(now) if now is not None else present() if time == NO_TIME else time
         with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
             published = self._published
@@ -368,24 +368,15 @@ class Index:
         for each in self._sets.values():
             each.keep_up()
 
-    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> MessageBatch:
-        """A messages table as the terms and places of this index. With `whole_ids`, ids are whole numbers or texts
-        of such; else the ids of the batch sort as those of the table do.
-        """
-        return self.read_message_table(messages, on_bad=on_bad, whole_ids=whole_ids).batch
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
+        """A messages table as the terms and places of this index. The ids of the batch sort as those of the table."""
+        return self.read_message_table(messages, on_bad=on_bad).batch
 
     def read_message_table(
-        self,
-        messages: Any,
-        *,
-        on_bad: OnBad = "raise",
-        whole_ids: bool = False,
-        now: Time | None = None,
-        extra: Extra = "ignore",
+        self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
-        dialect = self._message_dialect(on_bad, extra)._replace(whole_ids=whole_ids)
-        read = read_messages(messages, self.vocabulary, dialect)
+        read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
@@ -537,7 +528,8 @@ class Index:
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
         return dialect.with_extra(() if self._sources is None else self._sources.column_names)
 
-    def _message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+    def message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+        """How messages are read."""
         allowed = Dialect(self.analyser, self.space, on_bad, makes_ids=True, extra=read_extra(extra))
         return allowed.with_extra(name.removeprefix("message.") for name in keep)
 
