@@ -36,6 +36,7 @@ from nearcast.tables import (
     read_weights,
 )
 from nearcast.tables.faults import require_accepted
+from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.known_columns import Extra, read_extra
 from nearcast.tables.messages import Messages, read_messages
@@ -291,7 +292,8 @@ class Index:
         is_computed = DISTANCE in keep or WORDS in keep
         dialect = self.message_dialect(on_bad, extra, keep)
         moment = read_moment(now) if now is not None else present() if time == NO_TIME else time
-        with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
+        changes = self.versions.pause() if is_computed else nullcontext()
+        with naming_file(messages), changes, self.versions.read():
             published = self._published
             read = read_messages(table, published.vocabulary, dialect)
             self.rejects = read.rejects
@@ -376,7 +378,8 @@ class Index:
         self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
-        read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
+        with naming_file(messages):
+            read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
@@ -386,7 +389,7 @@ class Index:
         An unknown column raises too, unless the subscriptions so far have it, `extra` names it, or extra="ignore".
         """
         table = as_arrow(subscriptions)
-        with self.versions.change():  # reading adds tokens to the vocabulary
+        with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
             read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
             self.rejects = read.rejects
             require_accepted(read.rejects, table.num_rows, "subscriptions")
@@ -559,9 +562,10 @@ def build_index(
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
     index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
-    table = as_arrow(subscriptions)
-    read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
-    require_accepted(read.rejects, table.num_rows, "subscriptions")
+    with naming_file(subscriptions):
+        table = as_arrow(subscriptions)
+        read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
+        require_accepted(read.rejects, table.num_rows, "subscriptions")
     if messages is not None:
         index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
     index.rejects = read.rejects

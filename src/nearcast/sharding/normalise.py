@@ -101,8 +101,14 @@ def with_source(rejects: pa.Table, source: str) -> pa.Table:
 
 
 def file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
-    """One reject for a whole file, or for all of its rows from `row` on."""
-    record = {"source": source, "row": row, "column": column, "reason": reason, "record": None}
+    """One reject for a whole file, or for all of its rows from position `row` on."""
+    record = {
+        "source": source,
+        "row": None if row is None else row + 1,
+        "column": column,
+        "reason": reason,
+        "record": None,
+    }
     return pa.Table.from_pylist([record], SOURCE_REJECTS_SCHEMA)
 
 

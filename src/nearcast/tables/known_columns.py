@@ -74,6 +74,8 @@ def read_extra(extra: Extra) -> tuple[str, ...] | None:
 
 def check_subscription_columns(names: Sequence[str], allowed: tuple[str, ...] | None) -> None:
     """Raise InvalidInput for a table that looks like messages, and for a column that subscriptions do not have."""
+    if not names:
+        raise InvalidInput("the table of subscriptions has no columns")
     if allowed is None:
         return
     known, there = subscription_columns(), set(names)
@@ -99,6 +101,8 @@ def check_message_columns(names: Sequence[str], allowed: tuple[str, ...] | None)
     Any further column is an attribute. One is misspelt if it is nearly the name of a column that is missing. `allowed`
     are never misspelt: columns that `keep=` or a filter names.
     """
+    if not names:
+        raise InvalidInput("the table of messages has no columns")
     if allowed is None:
         return
     own = _sign_of_subscriptions([name for name in names if name not in allowed])
@@ -147,5 +151,5 @@ def _misspelt(name: str, absent: Sequence[str]) -> str | None:
 
 def _hint(name: str, known: Sequence[str]) -> str:
     meant = _MEANT.get(name.strip().lower())
-    near = [meant] if meant in known else difflib.get_close_matches(name.strip().lower(), known, 1, 0.5)
+    near = [meant] if meant in known else difflib.get_close_matches(name.strip().lower(), known, 1, 0.6)
     return f"do you mean '{near[0]}'? Rename it" if near else f"there are {', '.join(known)}. Rename it"

@@ -104,7 +104,7 @@ def _wrapped_boxes(table: pa.Table, space: Space, has_region: np.ndarray) -> Giv
         return None
     quiet = Faults(table.num_rows, "skip")  # what cannot be read is said by those who read boxes
     xmin, ymin, xmax, ymax = (_numbers(table, name, quiet) for name in BOX_COLUMNS)
-    rows = np.flatnonzero((xmin > xmax) & (xmin <= 180) & (xmax >= -180) & ~has_region)
+    rows = np.flatnonzero((xmin > xmax) & (xmax - xmin <= -180) & ~has_region)  # wider ones are mistakes, as it is said
     is_sound = coordinate_faults(np.column_stack([xmax, ymin, xmin, ymax])[rows], LONLAT) == 0
     rows = rows[is_sound]
     return Given(rows, _joined("box(", xmin[rows], ymin[rows], xmax[rows], ymax[rows]))

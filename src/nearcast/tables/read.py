@@ -34,7 +34,12 @@ def as_arrow(source: Any) -> pa.Table:
 
     pandas and Polars frames are read through the Arrow interface, without importing either.
     """
-    return _without_views(_as_arrow(source))
+    table = _as_arrow(source)
+    if len({*table.column_names}) < table.num_columns:
+        name = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+        raise InvalidInput(f"{where}several columns are named '{name}'; names must differ", column=name)
+    return _without_views(table)
 
 
 def _as_arrow(source: Any) -> pa.Table:
@@ -72,6 +77,9 @@ def _table_of_records(records: list[Any]) -> pa.Table:
 
 def _python_values(name: str, values: Any) -> Any:
     """The values of a column, where Arrow needs help: ids, and regions that are dicts or geometries."""
+    if isinstance(values, str | bytes | int | float) or values is None:
+        reason = f"a column is a list of values, not {values!r}; for one row write {{{name!r}: [{values!r}]}}"
+        raise InvalidInput(reason, column=name)
     if name == "region":
         from nearcast.tables.python_regions import region_values  # few tables have such
 
@@ -120,7 +128,9 @@ def _read_path(path: Path) -> pa.Table:
             return pyarrow.csv.read_csv(
                 path,
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
             )
         if name.endswith(_JSON):
             return _read_json(path)

@@ -35,6 +35,7 @@ from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect, read_subscriptions
+from nearcast.tables.faults import rejected_positions
 from nearcast.text.vocabulary import Vocabulary
 
 _TABLE = "_table"  # a file in versions that compaction made: the path of the table that it was built from
@@ -140,7 +141,7 @@ def untouched(
     for task in task_numbers(batches):
         table = source.read(task).table
         read = read_subscriptions(table, Vocabulary(), served_dialect(dialect))
-        good = np.delete(np.arange(table.num_rows), read.rejects["row"].to_numpy())  # the base has no rejects either
+        good = np.delete(np.arange(table.num_rows), rejected_positions(read.rejects))  # the base has no rejects either
         is_kept = ~is_among(read.ids, touched)
         kept = normalise_subscriptions(table.take(pa.array(good[is_kept])), read.ids[is_kept], dialect)
         yield from kept.cast(SUBSCRIPTIONS_SCHEMA).combine_chunks().to_batches()
