@@ -108,7 +108,7 @@ def test_dirty_files_of_all_formats_give_what_the_library_gives(spark: Any, tmp_
     assert found["tokens"].to_pylist() == [Analyser().tokens(texts[number] or "") for number in found["id"].to_pylist()]
     starts = {"a.csv": -2, "b.csv.gz": 148, "c.jsonl": 199, "d.parquet": 299}
     rejected = {starts[Path(row["source"]).name] + row["position"]: row["reason"] for row in bad(tmp_path).to_pylist()}
-    expected = {row["row"]: row["reason"] for row in refused.to_pylist()}
+    expected = {row["row"] - 1: row["reason"] for row in refused.to_pylist()}
     assert rejected.keys() == expected.keys() and len(rejected) == counts["rejected"]
     # A record that is bad for two reasons may have the other reason if it repeats an id of another part.
     differ = [row for row in rejected if rejected[row] != expected[row]]

@@ -75,6 +75,6 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
 
     where = (subscriptions, method, read_space(space), match_actions.read_options(option or []))
     how = on_bad or ("raise" if rejects is None else "skip")
-    since = None if now is None else read_moment(now)
-    request = match_actions.Request(*where, how, weights, make_ids, analyser, keep or [], read_extra(extra), since)
+    given = (keep or [], read_extra(extra), None if now is None else read_moment(now))
+    request = match_actions.Request(*where, how, weights, make_ids, analyser, *given)
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -25,6 +25,7 @@ from nearcast.model import Found, Id
 from nearcast.storage.location import locate
 from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, write_table
 from nearcast.tables.faults import NothingAccepted, first_fault
+from nearcast.tables.file_errors import naming_file
 from nearcast.tables.matches import Pairs, sorted_pairs
 from nearcast.tables.messages import Messages
 
@@ -153,7 +154,8 @@ def _index(request: Request) -> Index:
         extra = _with_kept(request.extra, request.keep, "subscription")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MostlyRejected)  # it is a note, at the end
-            return build_index(table, method, request.weights, request.space, extra=extra, **options)
+            with naming_file(request.subscriptions):
+                return build_index(table, method, request.weights, request.space, extra=extra, **options)
     if request.method or request.space or request.options or request.weights or request.analyser:
         raise InvalidInput(
             f"{request.subscriptions} is a saved index: its method, space, options, weights and analyser are fixed; "

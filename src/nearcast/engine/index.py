@@ -39,6 +39,7 @@ from nearcast.tables import (
     read_weights,
 )
 from nearcast.tables.faults import WithRejects, require_accepted
+from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.known_columns import Extra, read_extra
 from nearcast.tables.messages import Messages, read_messages
@@ -170,7 +171,7 @@ class Index(WithRejects):
 
         with self.versions.pause():
             row, number = self[subscription], self._known(subscription)
-            moment, dialect = present() if now is None else read_moment(now), self._message_dialect("raise")
+            moment, dialect = present() if now is None else read_moment(now), self.message_dialect("raise")
             found = explain_row(row, self._kept_sources().take(number), as_arrow(message), dialect, moment)
             scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
             if scored is None or not scored.kind.is_scored:
@@ -291,9 +292,10 @@ class Index(WithRejects):
         table = as_arrow(messages)
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
-        dialect = self._message_dialect(on_bad, extra, keep)
+        dialect = self.message_dialect(on_bad, extra, keep)
         moment = read_moment(now) if now is not None else present() if time == NO_TIME else time
-        with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
+        changes = self.versions.pause() if is_computed else nullcontext()
+        with naming_file(messages), changes, self.versions.read():
             published = self._published
             read = read_messages(table, published.vocabulary, dialect)
             self.rejects = read.rejects
@@ -375,16 +377,12 @@ class Index(WithRejects):
         return self.read_message_table(messages, on_bad=on_bad).batch
 
     def read_message_table(
-        self,
-        messages: Any,
-        *,
-        on_bad: OnBad = "raise",
-        now: Time | None = None,
-        extra: Extra = "ignore",
+        self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
         self.rejects = None
-        read = read_messages(messages, self.vocabulary, self._message_dialect(on_bad, extra))
+        with naming_file(messages):
+            read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
@@ -395,7 +393,7 @@ class Index(WithRejects):
         """
         self.rejects = None
         table = as_arrow(subscriptions)
-        with self.versions.change():  # reading adds tokens to the vocabulary
+        with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
             read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
             self.rejects = read.rejects
             require_accepted(read.rejects, table.num_rows, "subscriptions")
@@ -538,7 +536,8 @@ class Index(WithRejects):
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
         return dialect.with_extra(() if self._sources is None else self._sources.column_names)
 
-    def _message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+    def message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+        """How messages are read."""
         allowed = Dialect(self.analyser, self.space, on_bad, makes_ids=True, extra=read_extra(extra))
         return allowed.with_extra(name.removeprefix("message.") for name in keep)
 
@@ -568,9 +567,10 @@ def build_index(
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
     index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
-    table = as_arrow(subscriptions)
-    read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
-    require_accepted(read.rejects, table.num_rows, "subscriptions")
+    with naming_file(subscriptions):
+        table = as_arrow(subscriptions)
+        read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
+        require_accepted(read.rejects, table.num_rows, "subscriptions")
     if messages is not None:
         index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
     index.rejects = read.rejects

@@ -31,6 +31,7 @@ from nearcast.sharding.normalise import (
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
 from nearcast.tables import Dialect, as_arrow
+from nearcast.tables.faults import rejected_positions
 from nearcast.tables.ids import INT64, IdType
 from nearcast.tables.matches import matches_schema
 
@@ -144,8 +145,8 @@ def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
         messages, rejects = normalise_messages(chunk.table, dialect)
     except InvalidInput as error:  # a fault of a column is a fault of each of its rows
         return MESSAGES_SCHEMA.empty_table(), file_reject(chunk.source, str(error), error.column, chunk.first_row)
-    rows = rejects["row"].to_numpy()
-    numbers = pa.nulls(len(rows), pa.int64()) if chunk.first_row is None else pa.array(rows + chunk.first_row)
+    rows = rejected_positions(rejects)
+    numbers = pa.nulls(len(rows), pa.int64()) if chunk.first_row is None else pa.array(rows + chunk.first_row + 1)
     found = with_source(rejects.set_column(0, "row", numbers), chunk.source)
     if "entry" in chunk.table.column_names:
         found = found.set_column(0, "source", chunk.table["entry"].take(pa.array(rows)))

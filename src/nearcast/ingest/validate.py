@@ -102,7 +102,7 @@ def _subscriptions(table: pa.Table, rules: IngestRules) -> Validated:
     faults = Faults(table.num_rows, "skip")
     ids = _all_of(read_ids(table, faults, "subscriptions", of=rules.dialect.id_type), rules)
     for row in read_subscriptions(table, Vocabulary(), rules.dialect).rejects.to_pylist():
-        faults.add(row["row"], row["column"], row["reason"])
+        faults.add(row["row"] - 1, row["column"], row["reason"])
     columns = [_subscription_column(table, field, ids, faults) for field in rules.schema]
     rejects = faults.raise_or_reject(table)
     good = faults.good_rows
@@ -131,7 +131,7 @@ def _numbers(values: np.ndarray, kind: pa.DataType, absent: int) -> pa.Array:
 
 def _validated(accepted: pa.Table, good: np.ndarray, ids: pa.Array, rejects: pa.Table) -> Validated:
     rows = (row.values() for row in rejects.to_pylist())
-    faults = [Fault(row, column, reason, printable(record)) for row, column, reason, record in rows]
+    faults = [Fault(row - 1, column, reason, printable(record)) for row, column, reason, record in rows]
     has_id = np.ones(len(ids), bool)
     has_id[[fault.position for fault in faults if fault.column == "id"]] = False  # ids are read before all else
     return Validated(accepted, good, ids, has_id, faults)

@@ -29,6 +29,7 @@ from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_
 from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
 from nearcast.tables.faults import WithRejects, require_accepted
+from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids import id_column, one_id
 from nearcast.tables.known_columns import Extra, read_extra
 from nearcast.tables.messages import read_message_columns
@@ -190,7 +191,8 @@ class Moving(WithRejects):
         self.rejects = None
         dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names, extra=read_extra(extra))
         n_derived, table = self.vocabulary.n_derived, as_arrow(subscriptions)
-        read = read_subscriptions(table, self.vocabulary, dialect)
+        with naming_file(subscriptions):
+            read = read_subscriptions(table, self.vocabulary, dialect)
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "subscriptions")
         if self.vocabulary.n_derived > n_derived and self.n_messages:
@@ -255,7 +257,8 @@ class Moving(WithRejects):
         self.rejects = None
         table, allowed = as_arrow(source), read_extra(extra)
         dialect = Dialect(self.analyser, self._set.space, on_bad, extra=allowed).with_extra(self.vocabulary.attributes)
-        read = read_message_columns(table, dialect, reads_expires=True)
+        with naming_file(source):
+            read = read_message_columns(table, dialect, reads_expires=True)
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "messages")
         good, tokens, attributes = read.good_rows, read.tokens, all_attributes_of(table)

@@ -14,6 +14,7 @@ from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, IdType, read_ids
 from nearcast.tables.messages import read_message_columns
 from nearcast.tables.places import boxes_of
+from nearcast.tables.plain_regions import with_plain_regions
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]
@@ -73,6 +74,7 @@ def normalise_messages(table: pa.Table, dialect: Dialect) -> tuple[pa.Table, pa.
 def normalise_subscriptions(table: pa.Table, ids: pa.Array, dialect: Dialect) -> pa.Table:
     """Subscriptions in SUBSCRIPTIONS_SCHEMA. All rows must be good."""
     faults = Faults(table.num_rows, "raise")
+    table = with_plain_regions(table, dialect.space, faults)
     region = strings_of(table, "region")
     has_region = None if region is None else np.asarray(region.is_valid().to_numpy(zero_copy_only=False), bool)
     boxes = boxes_of(table, dialect.space, faults, has_region) if table.num_rows else np.empty((0, 4))
@@ -105,8 +107,14 @@ def with_source(rejects: pa.Table, source: str) -> pa.Table:
 
 
 def file_reject(source: str, reason: str, column: str | None = None, row: int | None = None) -> pa.Table:
-    """One reject for a whole file, or for all of its rows from `row` on."""
-    record = {"source": source, "row": row, "column": column, "reason": reason, "record": None}
+    """One reject for a whole file, or for all of its rows from position `row` on."""
+    record = {
+        "source": source,
+        "row": None if row is None else row + 1,
+        "column": column,
+        "reason": reason,
+        "record": None,
+    }
     return pa.Table.from_pylist([record], SOURCE_REJECTS_SCHEMA)
 
 

@@ -17,7 +17,7 @@ OnBad = Literal["raise", "skip"]
 REJECTS_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("reason", pa.string()), ("record", pa.string())]
 )
-"""`record` is the original row as JSON."""
+"""`row` is the number of the row, from 1, and `record` the original row as JSON."""
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
@@ -59,7 +59,13 @@ class Faults:
         columns, reasons = zip(*(self._faults[row] for row in rows), strict=True)
         records = table.take(pa.array(rows, pa.int64())).to_pylist()
         texts = [json.dumps(record, default=str, ensure_ascii=False) for record in records]
-        return pa.table({"row": rows, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+        numbers = [row + 1 for row in rows]
+        return pa.table({"row": numbers, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+
+
+def rejected_positions(rejects: pa.Table) -> np.ndarray:
+    """int64[n]: where the rejected rows are in their table, from 0."""
+    return np.asarray(rejects["row"].to_numpy() - 1)
 
 
 class _OfThread(threading.local):

@@ -15,6 +15,7 @@ from nearcast.model import MATCH, MessageBatch
 from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
+from nearcast.tables.geometry_columns import with_points
 from nearcast.tables.ids import IdColumn, IdType, Names, made_ids, read_ids
 from nearcast.tables.known_columns import check_message_columns
 from nearcast.tables.places import boxes_of
@@ -104,7 +105,7 @@ def read_message_columns(
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = made_ids(table, "messages") if dialect.makes_ids else None
     ids = read_ids(table, faults, "messages", of=dialect.id_type) if ids is None else ids
-    boxes = boxes_of(table, dialect.space, faults)
+    boxes = boxes_of(with_points(table, dialect.space), dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
     expires = times_of(table, "expires", faults) if reads_expires else None

@@ -17,6 +17,7 @@ from nearcast.geo.space import Space
 from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS, Kind, RowBatch
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.geometry_columns import geometry_name
 from nearcast.tables.ids import IdColumn, Names, read_ids
 from nearcast.tables.known_columns import check_subscription_columns
 from nearcast.tables.messages import Dialect
@@ -28,6 +29,7 @@ from nearcast.tables.parameters import (
     require_points,
 )
 from nearcast.tables.places import boxes_of
+from nearcast.tables.plain_regions import with_plain_regions
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscription_rows import ABSENT, Columns, expanded_rows, plain_rows
 from nearcast.text.clauses import NO_CLAUSES, ClauseColumns
@@ -67,8 +69,10 @@ class Subscriptions(NamedTuple):
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
-    check_subscription_columns(table.column_names, dialect.extra)
+    place = geometry_name(table)
+    check_subscription_columns([name for name in table.column_names if name != place], dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
+    given, table = table, with_plain_regions(table, dialect.space, faults)
     ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
@@ -99,7 +103,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         if known[name].is_point:
             require_points(boxes, expires, tokens, known[name], is_own, faults)
     _find_bad_tokens(tokens, faults)
-    rejects = faults.raise_or_reject(table)
+    rejects = faults.raise_or_reject(given)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
     numbers = _numbered(ids, good, names)
     read = read._replace(ids=numbers)
@@ -107,7 +111,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         own = good[kinds[good] == name]
         batches[name], more = _rows(read, own, params.get(name, {}), vocabulary, len(shapes))
         shapes = np.concatenate([shapes, more])
-    kept = table if len(good) == table.num_rows else table.take(pa.array(good))
+    kept = given if len(good) == given.num_rows else given.take(pa.array(good))
     shape_columns = ShapeColumns(regions.circles[shapes], regions.geometries[shapes])
     return Subscriptions(numbers[good], batches, shape_columns, rejects, kept)
 

@@ -64,8 +64,8 @@ def test_a_bad_row_leaves_the_good_one_before_it_in_effect() -> None:
     assert state(found) == {1: ["a"]}
     rejects = found.rejects.to_pylist()
     assert [(reject["source"], reject["row"], reject["column"]) for reject in rejects] == [
-        ("f", 1, "xmin"),
-        ("f", 2, "op"),
+        ("f", 2, "xmin"),
+        ("f", 3, "op"),
     ]
     assert "upsert" in rejects[1]["reason"] and "upsert" in rejects[1]["record"]
 
@@ -80,7 +80,7 @@ def test_a_column_order_rules_over_the_position() -> None:
 def test_what_is_wrong_with_a_column_rejects_only_the_rows_that_need_it() -> None:
     placeless = pa.table({"op": ["insert", "remove"], "id": [1, 2], "tokens": [["a"], None]})
     found = read_changes(placeless, "f", DIALECT)
-    assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [0]
+    assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [1]
     for table in (pa.table({"id": [1]}), pa.table({"op": ["remove"]}), pa.table({"op": [1], "id": [1]})):
         found = read_changes(table, "f", DIALECT)
         assert state(found) == {} and found.rejects["row"].to_pylist() == [None]
@@ -89,7 +89,7 @@ def test_what_is_wrong_with_a_column_rejects_only_the_rows_that_need_it() -> Non
 def test_ids_that_are_no_whole_numbers_are_rejected() -> None:
     table = pa.table({"op": ["remove"] * 4, "id": [1.5, 2.0, None, float("nan")]})
     found = read_changes(table, "f", DIALECT)
-    assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [0, 2, 3]
+    assert state(found) == {2: "removed"} and found.rejects["row"].to_pylist() == [1, 3, 4]
 
 
 def test_kinds_that_the_stream_does_not_serve_are_rejected() -> None:

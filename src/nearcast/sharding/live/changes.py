@@ -139,4 +139,4 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
         faults.add_where(is_insert, error.column or "", error.reason)
         return
     for reject in rejects.to_pylist():
-        faults.add(int(wanted[reject["row"]]), reject["column"], reject["reason"])
+        faults.add(int(wanted[reject["row"] - 1]), reject["column"], reject["reason"])

@@ -36,7 +36,7 @@ from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect, read_subscriptions
-from nearcast.tables.faults import Faults
+from nearcast.tables.faults import Faults, rejected_positions
 from nearcast.tables.ids import STRING
 from nearcast.text.vocabulary import Vocabulary
 
@@ -144,7 +144,7 @@ def untouched(
     for task in task_numbers(batches):
         table = source.read(task).table
         read = read_subscriptions(table, Vocabulary(), served_dialect(dialect))
-        good = np.delete(np.arange(table.num_rows), read.rejects["row"].to_numpy())  # the base has no rejects either
+        good = np.delete(np.arange(table.num_rows), rejected_positions(read.rejects))  # the base has no rejects either
         ids = ids_with_repeats(table, Faults(table.num_rows, "skip"), dialect.id_type).arrow(good)
         is_kept = pa.array(~is_among(ids, touched))
         kept = normalise_subscriptions(table.take(pa.array(good).filter(is_kept)), ids.filter(is_kept), dialect)
