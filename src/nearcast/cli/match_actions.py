@@ -25,7 +25,7 @@ from nearcast.model import Found, Id
 from nearcast.storage.location import locate
 from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, write_table
 from nearcast.tables.faults import NothingAccepted, first_fault
-from nearcast.tables.file_errors import naming_file
+from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.tables.matches import Pairs, sorted_pairs
 from nearcast.tables.messages import Messages
 
@@ -124,7 +124,7 @@ def _answer(request: Request, messages: Path, threads: int, save_to: Path | None
         with step("saving the index", "save_seconds"):
             index.save(save_to)
     with step("reading messages", "read_seconds"):
-        with notes_of(MadeIds):
+        with notes_of(MadeIds), naming_file(messages):
             extra = _with_kept(request.extra, request.keep, "message")
             read = index.read_message_table(messages, on_bad=request.on_bad, now=request.now, extra=extra)
     start = time.perf_counter()

@@ -14,7 +14,6 @@ import pyarrow as pa
 import nearcast.indexes  # noqa: F401  registers where methods come from
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
-from nearcast.engine.payload.result import kept_columns, matches_with
 from nearcast.engine.payload.sources import Sources
 from nearcast.engine.published import Attributes, Published, box_of, checked_words, require_point
 from nearcast.errors import InvalidInput, UnknownId
@@ -36,10 +35,8 @@ from nearcast.tables import (
     read_weights,
 )
 from nearcast.tables.faults import require_accepted
-from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids.names import UNKNOWN
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import Messages, read_messages
+from nearcast.tables.messages import Extra, Messages, read_extra, read_messages
 from nearcast.tables.moments import Time, present, read_moment
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -287,6 +284,9 @@ class Index:
         extra: Extra = "raise",
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+        from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
+
         table = as_arrow(messages)
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
@@ -307,6 +307,8 @@ class Index:
 
     def matches(self, read: Messages, found: Found, keep: Sequence[str] | None = None) -> pa.Table:
         """The matches table of what `match_batch` has found for the batch of `read_message_table`."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         with self.versions.pause():
             published = self._published
             kept = kept_columns(keep, read.table, published, self.space)
@@ -378,8 +380,7 @@ class Index:
         self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
-        with naming_file(messages):
-            read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
+        read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
@@ -388,6 +389,8 @@ class Index:
 
         An unknown column raises too, unless the subscriptions so far have it, `extra` names it, or extra="ignore".
         """
+        from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
+
         table = as_arrow(subscriptions)
         with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
             read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
@@ -556,6 +559,8 @@ def build_index(
     `keep=` of `match`; a table of Arrow is not copied. A column that nearcast does not know is an error, unless `extra`
     names it (a list) or extra="ignore". The options are `analyser=`, `on_bad=` and those of the method.
     """
+    from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
+
     analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
     sources = Sources() if keep_source else None

@@ -18,8 +18,8 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, LONLAT, Space, coordinate_faults
 from nearcast.tables.columns import column, floats_of
 from nearcast.tables.faults import Faults
-from nearcast.tables.geometry_columns import geometry_name, geometry_texts
 from nearcast.tables.places import point_columns
+from nearcast.tables.regions.geometry_columns import geometry_name, geometry_texts
 
 _RADII = {"km": "km", "radius_km": "km", "m": "m", "miles": "miles"}
 RADIUS_COLUMNS = tuple(_RADII)
