@@ -25,6 +25,9 @@ NO_SHAPE = -1
 MAX_TERMS_PER_ROW = 65_535
 """Term counts are stored as uint16."""
 
+LARGEST_TERM = (1 << 28) - 1
+"""Arrays by term stay below some gigabytes. The largest vocabularies have a hundredth of it."""
+
 LARGEST_WEIGHT = 1e300
 """The largest weight of a token: sums over rows of up to 65,535 terms stay finite."""
 

@@ -12,13 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
 from nearcast.engine.payload.sources import Sources
-from nearcast.engine.published import Attributes, Published, box_of, checked_words, require_point
+from nearcast.engine.published import Attributes, Published, box_of, checked_words, naming_file, require_point
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
+from nearcast.geo.shapes.columns import checked_shapes
 from nearcast.geo.space import Space
+from nearcast.matching.intake import checked_rows
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
@@ -34,10 +37,11 @@ from nearcast.tables import (
     read_subscriptions,
     read_weights,
 )
-from nearcast.tables.faults import require_accepted
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.messages import Extra, Messages, read_extra, read_messages
 from nearcast.tables.moments import Time, present, read_moment
+from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -50,7 +54,7 @@ FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
 
 
-class Index:
+class Index(WithRejects):
     """Subscriptions, ready to be matched. Made by `build_index` and `open_index`.
 
     Threads may share an index. Changes take turns. A match sees every change that had returned before it began, and
@@ -67,6 +71,7 @@ class Index:
         names: Names | None = None,
         sources: Sources | None = None,
     ) -> None:
+        super().__init__()
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
@@ -76,8 +81,6 @@ class Index:
         self._never = _NONE  # int64[n]  ascending numbers of the subscriptions without rows
         self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
-        self.rejects: pa.Table | None = None
-        """The bad rows of the last table given with on_bad="skip"."""
         self._tokens_to_check = FEWEST_TOKENS
         self.versions = plain.versions
         """Changes and readers of all kinds."""
@@ -153,9 +156,7 @@ class Index:
         attributes: Mapping[str, Any] | None = None,
         now: Time | None = None,
     ) -> Explanation:
-        """Why this message, at a point (x, y) or a box, would or would not match this subscription. The time of the
-        message is `now`: the present, if it is not given.
-        """
+        """Why this message, at a point (x, y) or a box, would or would not match this subscription now, or at `now`."""
         from nearcast.engine.payload.explained import message_row
 
         return self.explain_message(subscription, message_row(text, at, tokens, attributes), now)
@@ -285,8 +286,8 @@ class Index:
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
         from nearcast.engine.payload.result import kept_columns, matches_with
-        from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
 
+        self.rejects = None
         table = as_arrow(messages)
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
@@ -380,6 +381,7 @@ class Index:
         self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
+        self.rejects = None
         read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
@@ -389,8 +391,7 @@ class Index:
 
         An unknown column raises too, unless the subscriptions so far have it, `extra` names it, or extra="ignore".
         """
-        from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
-
+        self.rejects = None
         table = as_arrow(subscriptions)
         with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
             read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
@@ -399,21 +400,23 @@ class Index:
             self.insert_read(read)
 
     def insert_read(self, read: Subscriptions) -> None:
-        """Add subscriptions that were read with this index's vocabulary."""
+        """Add subscriptions that were read with this index's vocabulary. What is wrong raises before a change."""
         for kind in read.batches:
             if kind not in self._sets:
                 find_method(kind, self.method)  # raises for a kind that the method does not serve
+        shapes, numbers = checked_shapes(read.shapes), checked_column(read.ids, np.int64, "id")
+        batches = {kind: checked_rows(batch, KINDS[kind], shapes.size) for kind, batch in read.batches.items()}
         with self.versions.change():
             if self._weights is None and len(read.ids):
                 self._weights = idf_weights(read, self.vocabulary)
-            self.remove_numbers(read.ids)  # of every kind: also ids whose new expression can never hold and has no row
+            self.remove_numbers(numbers)  # of every kind: also ids whose new expression can never hold and has no row
             if read.n_with_rows < len(read.ids):
                 self._never = np.union1d(self._never, read.ids_without_rows())
-            for kind, batch in read.batches.items():
+            for kind, batch in batches.items():
                 if batch.size:
-                    self._set_of(KINDS[kind]).insert_new(batch, read.shapes)
+                    self._set_of(KINDS[kind]).insert_checked(batch, shapes)
             if self._sources is not None and read.table is not None:
-                self._sources = self._sources.with_rows(read.ids, read.table)
+                self._sources = self._sources.with_rows(numbers, read.table)
 
     def _set_of(self, kind: Kind) -> SubscriptionSet:
         """The set of a kind, created on first use with those of the method's options that the kind's method takes."""
@@ -527,8 +530,7 @@ class Index:
 
     def weights_table(self) -> pa.Table:
         """The weights of tokens, as a weights table."""
-        weights = NO_WEIGHTS if self._weights is None else self._weights
-        return pa.table({"token": self.vocabulary.tokens(np.arange(len(weights))), "weight": weights})
+        return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
     def _dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
@@ -559,8 +561,6 @@ def build_index(
     `keep=` of `match`; a table of Arrow is not copied. A column that nearcast does not know is an error, unless `extra`
     names it (a list) or extra="ignore". The options are `analyser=`, `on_bad=` and those of the method.
     """
-    from nearcast.tables.input_checks.file_errors import naming_file  # an engine reads no files
-
     analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
     sources = Sources() if keep_source else None
@@ -594,7 +594,6 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
 def _open_saved(path: str, generation: str) -> Index:
     """The index that was at this path when it was pickled. Raises if another one is there."""
     index = open_index(path, verify=False)
-    assert index._saved is not None
-    if index._saved[1] != generation:
+    if index._saved is None or index._saved[1] != generation:
         raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
     return index

@@ -28,7 +28,7 @@ from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_subscriptions
 from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
-from nearcast.tables.faults import require_accepted
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import id_column, one_id
 from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.tables.messages import Extra, read_extra, read_message_columns
@@ -43,7 +43,7 @@ _SMALLEST_VOCABULARY = 4096
 """Words of messages that are gone are kept until so many have come."""
 
 
-class Moving:
+class Moving(WithRejects):
     """Subscriptions that move among live messages. Every call is one step and returns its changes, exactly.
 
     A message is live from its publication until `expires`; the clock moves only by `advance` and by `now=`. A change is
@@ -70,6 +70,7 @@ class Moving:
         the ids (int64[n]) of clients whose place a new message makes necessary, and returns their boxes (float64[n,4]).
         The largest safe radius is `reach`, 1 % of the space unless given.
         """
+        super().__init__()
         reach = options.pop("reach", None)
         self.analyser = Analyser.of(analyser)
         self.vocabulary = Vocabulary()
@@ -82,8 +83,6 @@ class Moving:
             self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), self._where(where))
         elif reach is not None or where is not None:
             raise InvalidInput("reach and where belong to safe=True")
-        self.rejects: pa.Table | None = None
-        """The bad rows of the last table given with on_bad="skip"."""
         if subscriptions is not None:
             self.subscribe(subscriptions, extra=extra)
 
@@ -188,6 +187,7 @@ class Moving:
         self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise", extra: Extra = "raise"
     ) -> pa.Table:
         """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
+        self.rejects = None
         dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names, extra=read_extra(extra))
         n_derived, table = self.vocabulary.n_derived, as_arrow(subscriptions)
         with naming_file(subscriptions):
@@ -197,7 +197,7 @@ class Moving:
         if self.vocabulary.n_derived > n_derived and self.n_messages:
             found = self._sources.term_sets(self.vocabulary, self._set.messages.are_live)
             self._steps.give_terms(found.ids, *_with_everywhere(found.terms, found.starts))
-        new = Subscribed(read.ids, moving_rows(read.rows()), read.shapes)
+        new = Subscribed(read.ids, moving_rows(read.rows(), read.shapes.size), read.shapes)
         return self._table(self._steps.subscribe(new, self._moment(now)))
 
     def unsubscribe(self, ids: Any, now: Time | None = None) -> pa.Table:
@@ -253,6 +253,7 @@ class Moving:
 
     def _read_messages(self, source: Any, on_bad: OnBad, extra: Extra) -> tuple[Arrivals, Words, pa.Table | None]:
         """(the good messages, their words in order, their attributes)."""
+        self.rejects = None
         table, allowed = as_arrow(source), read_extra(extra)
         dialect = Dialect(self.analyser, self._set.space, on_bad, extra=allowed).with_extra(self.vocabulary.attributes)
         with naming_file(source):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import warnings
 from typing import Literal
 
@@ -65,6 +66,26 @@ class Faults:
 def rejected_positions(rejects: pa.Table) -> np.ndarray:
     """int64[n]: where the rejected rows are in their table, from 0."""
     return np.asarray(rejects["row"].to_numpy() - 1)
+
+
+class _OfThread(threading.local):
+    table: pa.Table | None = None
+
+
+class WithRejects:
+    """What takes tables with on_bad="skip"."""
+
+    def __init__(self) -> None:
+        self._rejects = _OfThread()
+
+    @property
+    def rejects(self) -> pa.Table | None:
+        """The bad rows of this thread's last call with a table; None if there was none, or if it raised."""
+        return self._rejects.table
+
+    @rejects.setter
+    def rejects(self, rejects: pa.Table | None) -> None:
+        self._rejects.table = rejects
 
 
 class NothingAccepted(InvalidInput):

@@ -16,7 +16,7 @@ from nearcast.model import MATCH, MessageBatch
 from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
-from nearcast.tables.ids import IdColumn, Names, made_ids, read_ids
+from nearcast.tables.ids import IdColumn, IdType, Names, made_ids, read_ids
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -56,8 +56,8 @@ class Dialect(NamedTuple):
     """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
     extra: tuple[str, ...] | None = None
     """The unknown columns that a table may have: one that has others is refused. None does not look at columns."""
-    whole_ids: bool = False
-    """Whether ids are whole numbers, also where they are written as texts: so in pipelines, whose tables have int64."""
+    id_type: IdType | None = None
+    """The type of all ids, where tables with other ids are to be read as far as possible. None: that of each table."""
 
     def with_extra(self, names: Iterable[str]) -> Dialect:
         """The same, where these columns may be there too."""
@@ -120,7 +120,7 @@ def read_message_columns(
     check_message_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = made_ids(table, "messages") if dialect.makes_ids else None
-    ids = read_ids(table, faults, "messages", whole=dialect.whole_ids) if ids is None else ids
+    ids = read_ids(table, faults, "messages", of=dialect.id_type) if ids is None else ids
     boxes = boxes_of(_with_points(table, dialect.space), dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)

@@ -68,7 +68,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
     given, table = table, _checked(table, dialect, faults)
-    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)

@@ -21,7 +21,7 @@ from nearcast.model import Changes
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
-from nearcast.tables.faults import require_accepted
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import one_id
 from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.tables.messages import Extra, MessageColumns, read_extra
@@ -60,7 +60,7 @@ _NO_SUBSCRIPTIONS = pa.table(
 )
 
 
-class TopK:
+class TopK(WithRejects):
     """Subscriptions of kind `top` over one window of messages.
 
     `window` is a number of messages, a timedelta, or a text such as "90min"; without it the table's column `window`
@@ -79,6 +79,7 @@ class TopK:
         space: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
+        super().__init__()
         self.analyser = Analyser.of(options.pop("analyser", None))
         on_bad: OnBad = options.pop("on_bad", "raise")
         extra: Extra = options.pop("extra", "raise")
@@ -91,8 +92,7 @@ class TopK:
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
         with naming_file(subscriptions):
             batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
-        self.rejects: pa.Table | None = read.rejects
-        """The bad rows of the last table given with on_bad="skip"."""
+        self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "subscriptions")
         self._weights = _scaled(idf_weights(read, self.vocabulary) if by_term is None else by_term)
         self._n_fixed = len(self._weights)
@@ -161,6 +161,7 @@ class TopK:
 
     def _read(self, messages: Any, on_bad: OnBad, extra: Extra) -> tuple[MessageColumns, pa.Array]:
         """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
+        self.rejects = None
         with naming_file(messages):
             read, tokens = read_top_messages(messages, self._dialect(on_bad, extra), self.window.size, self.window.now)
         if len(read.good_rows):
@@ -209,6 +210,7 @@ class TopK:
 
         The changes of a replaced subscription are the difference between its old and its new best messages.
         """
+        self.rejects = None
         table = as_arrow(subscriptions)
         window_size_of(table, self.window.size)
         with naming_file(subscriptions):
@@ -286,7 +288,8 @@ class TopK:
         made.space = Space.from_header(header["space"])
         made.metric = metric_of(made.space, header["max_dist"])
         made.vocabulary = Vocabulary.from_arrays(part_of(arrays, "vocabulary"), parts["vocabulary"])
-        made.rejects, made._n_fixed = None, header["fixed_terms"]
+        WithRejects.__init__(made)
+        made._n_fixed = header["fixed_terms"]
         made._n_published, made._n_checked = header["published"], header["checked"]
         made.names = Names.from_arrays(part_of(arrays, "names"), parts.get("names"), "top-k")
         made.message_names = Names.from_arrays(part_of(arrays, "message_names"), parts.get("message_names"), "window")
