@@ -105,8 +105,10 @@ def _wrapped_boxes(table: pa.Table, space: Space, has_region: np.ndarray) -> Giv
     quiet = Faults(table.num_rows, "skip")  # what cannot be read is said by those who read boxes
     xmin, ymin, xmax, ymax = (_numbers(table, name, quiet) for name in BOX_COLUMNS)
     rows = np.flatnonzero((xmin > xmax) & (xmax - xmin <= -180) & ~has_region)  # wider ones are mistakes, as it is said
-    is_sound = coordinate_faults(np.column_stack([xmax, ymin, xmin, ymax])[rows], LONLAT) == 0
-    rows = rows[is_sound]
+    if not len(rows):
+        return None
+    boxes = np.column_stack([values[rows] for values in (xmax, ymin, xmin, ymax)])
+    rows = rows[coordinate_faults(boxes, LONLAT) == 0]
     return Given(rows, _joined("box(", xmin[rows], ymin[rows], xmax[rows], ymax[rows]))
 
 
