@@ -89,7 +89,7 @@ def run(
         _report_rejects(answer, table, is_kept=rejects is not None)
     if answer.never:
         shown_ids = ", ".join(map(str, answer.never[:SHOWN_IDS])) + (", …" if len(answer.never) > SHOWN_IDS else "")
-        note(f"the expressions of {len(answer.never):,} subscriptions can never hold: {shown_ids}")
+        note(f"{len(answer.never):,} of the subscriptions can never match, such as a NOT a: {shown_ids}")
     if out is not None:
         write_table(answer.matches, out)
     _show_answer(answer, out, as_json)
