@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from nearcast.cli.options import AnalyserName, Extra, Json, Space, argument, read_extra, read_space
+from nearcast.cli.options import AnalyserName, Extra, Json, Keep, Now, Space, argument, read_extra, read_space
 
 
 def match(  # noqa: PLR0913  the options of a command are its parameters
@@ -34,23 +34,9 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
         Path | None,
         Option(help="Weights of tokens for kind rank: a table (token, weight) or a vocabulary. [default: idf]"),
     ] = None,
-    keep: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COLUMN",
-            help="Carry a column of the messages or subscriptions into the matches; message.X and subscription.X say"
-            " which. Also distance_km and words. Repeatable.",
-        ),
-    ] = None,
+    keep: Keep = None,
     extra: Extra = None,
-    now: Annotated[
-        str | None,
-        Option(
-            metavar="TIME",
-            help="The time of messages without one, as in 2026-01-31T12:00:00Z: what has expired then does not match."
-            " [default: the present]",
-        ),
-    ] = None,
+    now: Now = None,
     make_ids: Annotated[
         bool, Option("--make-ids", help="Number the rows, from 0, of subscriptions without a column id.")
     ] = False,

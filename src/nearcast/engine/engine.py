@@ -30,7 +30,7 @@ from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, 
 from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, as_arrow, read_weights
 from nearcast.tables.faults import require_accepted
 from nearcast.tables.ids import INT64, checked_id, one_id
-from nearcast.tables.known_columns import Extra, read_extra
+from nearcast.tables.messages import Extra, read_extra
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses

@@ -15,9 +15,8 @@ import nearcast.indexes  # noqa: F401  registers where methods come from
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
-from nearcast.engine.payload.result import kept_columns, matches_with
 from nearcast.engine.payload.sources import Sources
-from nearcast.engine.published import Attributes, Published, box_of, checked_words, require_point
+from nearcast.engine.published import Attributes, Published, box_of, checked_words, naming_file, require_point
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
 from nearcast.geo.shapes.columns import checked_shapes
@@ -36,13 +35,10 @@ from nearcast.tables import (
     as_arrow,
     idf_weights,
     read_subscriptions,
-    read_weights,
 )
 from nearcast.tables.faults import WithRejects, require_accepted
-from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids.names import UNKNOWN
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import Messages, read_messages
+from nearcast.tables.messages import Extra, Messages, read_extra, read_messages
 from nearcast.tables.moments import Time, present, read_moment
 from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
@@ -288,6 +284,8 @@ class Index(WithRejects):
         extra: Extra = "raise",
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         self.rejects = None
         table = as_arrow(messages)
         keep = keep_names(keep)
@@ -309,6 +307,8 @@ class Index(WithRejects):
 
     def matches(self, read: Messages, found: Found, keep: Sequence[str] | None = None) -> pa.Table:
         """The matches table of what `match_batch` has found for the batch of `read_message_table`."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         with self.versions.pause():
             published = self._published
             kept = kept_columns(keep, read.table, published, self.space)
@@ -394,7 +394,7 @@ class Index(WithRejects):
         self.rejects = None
         table = as_arrow(subscriptions)
         with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
-            read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
+            read = read_subscriptions(table, self.vocabulary, self.subscription_dialect(on_bad, extra))
             self.rejects = read.rejects
             require_accepted(read.rejects, table.num_rows, "subscriptions")
             self.insert_read(read)
@@ -532,7 +532,8 @@ class Index(WithRejects):
         """The weights of tokens, as a weights table."""
         return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
-    def _dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
+    def subscription_dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
+        """How subscriptions are read. What the index keeps may be there."""
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
         return dialect.with_extra(() if self._sources is None else self._sources.column_names)
 
@@ -561,21 +562,19 @@ def build_index(
     `keep=` of `match`; a table of Arrow is not copied. A column that nearcast does not know is an error, unless `extra`
     names it (a list) or extra="ignore". The options are `analyser=`, `on_bad=` and those of the method.
     """
-    analyser = Analyser.of(options.pop("analyser", None))
-    on_bad = options.pop("on_bad", "raise")
-    sources = Sources() if keep_source else None
-    vocabulary = Vocabulary()
-    by_term = None if weights is None else read_weights(weights, vocabulary)
-    index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
+    from nearcast.engine.build_part import build_part
+
     with naming_file(subscriptions):
         table = as_arrow(subscriptions)
-        read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
-        require_accepted(read.rejects, table.num_rows, "subscriptions")
-    if messages is not None:
-        index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
-    index.rejects = read.rejects
-    index.insert_read(read)
+        how = {"messages": messages, "keep_source": keep_source, "extra": extra, **options}
+        index = build_part(table, method, weights, space, **how)
+        require_accepted(_rejects_of(index), table.num_rows, "subscriptions")
     return index
+
+
+def _rejects_of(index: Index) -> pa.Table:
+    assert index.rejects is not None
+    return index.rejects
 
 
 def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:

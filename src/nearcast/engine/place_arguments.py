@@ -8,8 +8,7 @@ from typing import Any
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import KM_PER, parse_region
-from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.region_forms import box_region
+from nearcast.geo.region import WORLD, BoxRegion, Region, box_region
 from nearcast.geo.space import Space
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -74,3 +75,10 @@ def require_point(x: Any, y: Any, space: Space) -> None:
         box = np.array([[x, y, x, y]], np.float64)
         column, reason = fault_reason(int(coordinate_faults(box, space)[0]), box[0], ("x", "y") * 2, space.planar)
         raise InvalidInput(reason, column=column)
+
+
+def naming_file(source: Any) -> AbstractContextManager[None]:
+    """Errors within name the file, if `source` is one."""
+    from nearcast.tables.input_checks.file_errors import naming_file as named  # an engine reads no files
+
+    return named(source)

@@ -22,8 +22,7 @@ from nearcast.geo.antimeridian import (
 )
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
-from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.region_forms import box_of_text, box_region, geojson_of, is_wkt
+from nearcast.geo.region import WORLD, BoxRegion, Region, box_region
 from nearcast.geo.space import LONLAT, Space
 
 ACCEPTED = (
@@ -46,10 +45,7 @@ def parse_region(given: Any, space: Space) -> Region:
     if isinstance(given, Mapping):
         return _from_geojson(given, space)
     if not isinstance(given, str):
-        geojson = geojson_of(given, space)
-        if geojson is None:
-            raise _region_error(f"a region is text, a GeoJSON dict, WKB or a geometry, not {type(given).__name__}")
-        return _from_geojson(geojson, space)
+        return _from_other_form(given, space)
     text = given.strip()
     if text.startswith("{"):
         return _from_geojson(_load_json(text), space)
@@ -57,11 +53,23 @@ def parse_region(given: Any, space: Space) -> Region:
         return WORLD
     if text.lower().startswith("circle"):
         return _from_circle_text(text, space)
-    if text.lower().startswith("box"):
-        return box_of_text(text, space)
-    if is_wkt(text):
-        return _from_geojson(geojson_of(text, space), space)
-    raise _region_error("the region is empty" if not text else f"cannot read the region {_shown(text)}")
+    if not text:
+        raise _region_error("the region is empty")
+    return _from_other_form(text, space)
+
+
+def _from_other_form(given: Any, space: Space) -> Region:
+    """The region of a box as text, WKT, WKB, or an object with a geometry."""
+    from nearcast.geo.forms.region_forms import box_of_text, geojson_of, is_wkt  # most regions are none of these
+
+    if isinstance(given, str) and given.lower().startswith("box"):
+        return box_of_text(given, space)
+    if isinstance(given, str) and not is_wkt(given):
+        raise _region_error(f"cannot read the region {_shown(given)}")
+    geojson = geojson_of(given, space)
+    if geojson is None:
+        raise _region_error(f"a region is text, a GeoJSON dict, WKB or a geometry, not {type(given).__name__}")
+    return _from_geojson(geojson, space)
 
 
 def _region_error(reason: str) -> InvalidInput:

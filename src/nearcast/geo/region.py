@@ -136,6 +136,21 @@ class SplitBoxRegion(Region):
         return f"the box {self.xmin:g}, {self.ymin:g} to {self.xmax:g}, {self.ymax:g} over the antimeridian"
 
 
+def box_region(bounds: list[float], space: Space) -> Region:
+    """The box of these bounds. On the globe it goes east from xmin to xmax, so xmin > xmax is over the antimeridian."""
+    xmin, ymin, xmax, ymax = bounds
+    if space.planar or not xmin > xmax:
+        return BoxRegion(xmin, ymin, xmax, ymax, space.planar)
+    width = 360.0 - (xmin - xmax)
+    if width > 180.0:
+        raise InvalidInput(
+            f"the box from {xmin:g} east to {xmax:g} goes {width:g} degrees around the globe; swap xmin and xmax, or "
+            f"give two boxes: {xmin:g} to 180 and -180 to {xmax:g}",
+            column="region",
+        )
+    return SplitBoxRegion(xmin, ymin, xmax, ymax)
+
+
 @dataclass(frozen=True)
 class WorldRegion(Region):
     """Everywhere, in any space."""

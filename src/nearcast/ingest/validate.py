@@ -24,7 +24,7 @@ from nearcast.text.vocabulary import Vocabulary
 _TYPES = {"id": pa.int64(), "tokens": pa.list_(pa.string()), "k": pa.int32(), "time": TIMESTAMP, "expires": TIMESTAMP}
 _TYPES |= dict.fromkeys(("text", "expression", "region", "kind"), pa.string())
 
-_NUMBER_COLUMNS = ("x", "y", "xmin", "ymin", "xmax", "ymax", "alpha", "threshold")
+_NUMBER_COLUMNS = ("x", "y", "km", "m", "miles", "xmin", "ymin", "xmax", "ymax", "alpha", "threshold")
 _WHOLE_COLUMNS = ("id", "k")
 _TIME_COLUMNS = ("time", "expires")
 

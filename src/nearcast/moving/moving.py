@@ -29,10 +29,9 @@ from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_
 from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
 from nearcast.tables.faults import WithRejects, require_accepted
-from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids import id_column, one_id
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import read_message_columns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, read_extra, read_message_columns
 from nearcast.tables.moments import Time, read_moment
 from nearcast.text.analyser import Analyser
 from nearcast.text.derived.atoms import MARK

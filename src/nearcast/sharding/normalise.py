@@ -14,7 +14,7 @@ from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, IdType, read_ids
 from nearcast.tables.messages import read_message_columns
 from nearcast.tables.places import boxes_of
-from nearcast.tables.plain_regions import with_plain_regions
+from nearcast.tables.regions.plain_regions import with_plain_regions
 
 TIMESTAMP = pa.timestamp("us", "UTC")
 _BOX = [(name, pa.float64()) for name in BOX_COLUMNS]

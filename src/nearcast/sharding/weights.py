@@ -21,7 +21,7 @@ from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, read_weights, subscriptions_per_term
 from nearcast.tables.columns import strings_of, tokens_of
 from nearcast.tables.faults import Faults, rejected_positions
-from nearcast.tables.plain_regions import with_plain_regions
+from nearcast.tables.regions.plain_regions import with_plain_regions
 from nearcast.text.vocabulary import Vocabulary
 
 FORMAT = ("nearcast-weights", 1)

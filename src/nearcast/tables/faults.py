@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -93,7 +93,10 @@ class NothingAccepted(InvalidInput):
 
     def __init__(self, rejects: pa.Table, what: str) -> None:
         super().__init__(f"all {rejects.num_rows:,} rows of the {what} are bad; {first_fault(rejects)}")
-        self.rejects = rejects
+        self.rejects, self._what = rejects, what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NothingAccepted, (self.rejects, self._what)
 
 
 def require_accepted(rejects: pa.Table, n_rows: int, what: str) -> None:

@@ -81,7 +81,7 @@ def _python_values(name: str, values: Any) -> Any:
         reason = f"a column is a list of values, not {values!r}; for one row write {{{name!r}: [{values!r}]}}"
         raise InvalidInput(reason, column=name)
     if name == "region":
-        from nearcast.tables.python_regions import region_values  # few tables have such
+        from nearcast.tables.regions.python_regions import region_values  # few tables have such
 
         return region_values(values)
     return id_values(values) if name == "id" else values

@@ -17,9 +17,7 @@ from nearcast.geo.space import Space
 from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS, Kind, RowBatch
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
-from nearcast.tables.geometry_columns import geometry_name
 from nearcast.tables.ids import IdColumn, Names, read_ids
-from nearcast.tables.known_columns import check_subscription_columns
 from nearcast.tables.messages import Dialect
 from nearcast.tables.parameters import (
     read_parameters,
@@ -29,7 +27,6 @@ from nearcast.tables.parameters import (
     require_points,
 )
 from nearcast.tables.places import boxes_of
-from nearcast.tables.plain_regions import with_plain_regions
 from nearcast.tables.read import as_arrow
 from nearcast.tables.subscription_rows import ABSENT, Columns, expanded_rows, plain_rows
 from nearcast.text.clauses import NO_CLAUSES, ClauseColumns
@@ -69,10 +66,8 @@ class Subscriptions(NamedTuple):
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
-    place = geometry_name(table)
-    check_subscription_columns([name for name in table.column_names if name != place], dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
-    given, table = table, with_plain_regions(table, dialect.space, faults)
+    given, table = table, _checked(table, dialect, faults)
     ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
@@ -114,6 +109,15 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     kept = given if len(good) == given.num_rows else given.take(pa.array(good))
     shape_columns = ShapeColumns(regions.circles[shapes], regions.geometries[shapes])
     return Subscriptions(numbers[good], batches, shape_columns, rejects, kept)
+
+
+def _checked(table: pa.Table, dialect: Dialect, faults: Faults) -> pa.Table:
+    """The table with places in plain forms. Raises for a column that it may not have."""
+    from nearcast.tables.input_checks.known_columns import check_subscription_columns  # an engine needs neither
+    from nearcast.tables.regions.plain_regions import with_plain_regions
+
+    check_subscription_columns(table.schema, dialect.extra)
+    return with_plain_regions(table, dialect.space, faults)
 
 
 def _numbered(ids: IdColumn, good: np.ndarray, names: Names) -> np.ndarray:

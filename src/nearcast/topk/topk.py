@@ -22,10 +22,9 @@ from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.faults import WithRejects, require_accepted
-from nearcast.tables.file_errors import naming_file
 from nearcast.tables.ids import one_id
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import MessageColumns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, MessageColumns, read_extra
 from nearcast.tables.moments import Time, read_moment
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser

@@ -14,7 +14,7 @@ from nearcast.cli.console import name_value_grid, progress, show, text_table, wo
 from nearcast.errors import InvalidInput
 from nearcast.tables import Id, as_arrow, write_table
 from nearcast.tables.changes import joined_changes
-from nearcast.tables.file_errors import naming_file
+from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.topk.topk import TopK
 
 CHUNK = 512

@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.arrow import one_array
 from nearcast.arrays.bundle import write_whole
-from nearcast.engine.index import Index, build_index
+from nearcast.engine.build_part import build_part
+from nearcast.engine.index import Index
 from nearcast.errors import CorruptFile
 from nearcast.model import RANK
 from nearcast.sharding.live.changes import DELTA_METHOD, Changes, joined_ids, joined_tables
@@ -131,9 +132,9 @@ def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -
     space = dialect.space.bounds if dialect.space.planar else None
     indexes = []
     if plain.num_rows:
-        indexes.append(build_index(plain, DELTA_METHOD, space=space, keep_source=False, analyser=dialect.analyser))
+        indexes.append(build_part(plain, DELTA_METHOD, space=space, keep_source=False, analyser=dialect.analyser))
     if ranked.num_rows:
         known = weights().of_ranked(ranked)
         method, analyser = RANK.default_method, dialect.analyser
-        indexes.append(build_index(ranked, method, known, space, keep_source=False, analyser=analyser))
+        indexes.append(build_part(ranked, method, known, space, keep_source=False, analyser=analyser))
     return indexes

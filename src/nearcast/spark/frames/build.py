@@ -26,7 +26,7 @@ from nearcast.spark.runtime.session import DataFrame
 from nearcast.spark.runtime.tasks import REPORT_SQL, as_report, collect_reports
 from nearcast.storage.location import Location, locate
 from nearcast.tables import OnBad
-from nearcast.tables.known_columns import POINTS, RADII
+from nearcast.tables.input_checks.known_columns import POINTS, RADII
 from nearcast.text.analyser import Analyser
 
 SUBSCRIPTION_COLUMNS = (*SUBSCRIPTIONS_SCHEMA.names, *POINTS, *RADII)

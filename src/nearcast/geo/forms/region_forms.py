@@ -11,8 +11,7 @@ import numpy as np
 import shapely
 
 from nearcast.errors import InvalidInput
-from nearcast.geo.crs import to_lonlat
-from nearcast.geo.region import BoxRegion, Region, SplitBoxRegion
+from nearcast.geo.region import Region, box_region
 from nearcast.geo.space import Space
 
 _NUMBER = r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*"
@@ -31,21 +30,6 @@ def box_of_text(text: str, space: Space) -> Region:
     if found is None:
         raise InvalidInput(f"cannot read the box {text[:60]!r}; write box(xmin, ymin, xmax, ymax)", column="region")
     return box_region([float(number) for number in found.groups()], space)
-
-
-def box_region(bounds: list[float], space: Space) -> Region:
-    """The box of these bounds. On the globe it goes east from xmin to xmax, so xmin > xmax is over the antimeridian."""
-    xmin, ymin, xmax, ymax = bounds
-    if space.planar or not xmin > xmax:
-        return BoxRegion(xmin, ymin, xmax, ymax, space.planar)
-    width = 360.0 - (xmin - xmax)
-    if width > 180.0:
-        raise InvalidInput(
-            f"the box from {xmin:g} east to {xmax:g} goes {width:g} degrees around the globe; swap xmin and xmax, or "
-            f"give two boxes: {xmin:g} to 180 and -180 to {xmax:g}",
-            column="region",
-        )
-    return SplitBoxRegion(xmin, ymin, xmax, ymax)
 
 
 def geojson_of(given: Any, space: Space) -> Mapping[str, Any] | None:
@@ -94,6 +78,8 @@ def from_wkt(texts: np.ndarray) -> np.ndarray:
 def _of_shapely(geometry: shapely.Geometry, space: Space) -> Mapping[str, Any]:
     srid = int(shapely.get_srid(geometry))
     if srid > 0 and not space.planar:
+        from nearcast.geo.forms.crs import to_lonlat  # most places are in longitudes and latitudes
+
         geometry = to_lonlat(np.array([geometry], object), f"EPSG:{srid}")[0]
     found: Mapping[str, Any] = json.loads(shapely.to_geojson(geometry))
     return found

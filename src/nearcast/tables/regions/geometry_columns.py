@@ -11,12 +11,13 @@ import shapely
 
 from nearcast.arrays.arrow import is_null_mask, one_array, string_buffers, strings
 from nearcast.errors import InvalidInput
-from nearcast.geo.crs import to_lonlat
-from nearcast.geo.region_forms import from_wkt
+from nearcast.geo.forms.crs import to_lonlat
+from nearcast.geo.forms.region_forms import from_wkt
 from nearcast.geo.space import Space
 from nearcast.tables.faults import Faults
+from nearcast.tables.input_checks.known_columns import GEOMETRY, geometry_extension
 
-REGION, GEOMETRY = "region", "geometry"
+REGION = "region"
 _NESTED = {"geoarrow.point": "Point", "geoarrow.polygon": "Polygon", "geoarrow.multipolygon": "MultiPolygon"}
 _FIRST_OF_WKT = np.zeros(256, bool)
 _FIRST_OF_WKT[[ord(letter) for letter in "PpMmGgSsLl"]] = (
@@ -28,8 +29,9 @@ def geometry_name(table: pa.Table) -> str | None:
     """The column `region`; without one, `geometry` if it is GeoArrow, as GeoDataFrames have it."""
     if REGION in table.column_names:
         return REGION
-    is_there = GEOMETRY in table.column_names and _extension(table, GEOMETRY)[0].startswith("geoarrow.")
-    return GEOMETRY if is_there else None
+    if GEOMETRY not in table.column_names:
+        return None
+    return GEOMETRY if geometry_extension(table.schema.field(GEOMETRY)).startswith("geoarrow.") else None
 
 
 def geometry_texts(table: pa.Table, name: str, space: Space, faults: Faults) -> pa.Array:
@@ -58,15 +60,14 @@ def _extension(table: pa.Table, name: str) -> tuple[str, Any]:
     """(the name of the extension type of a column, or "", its CRS)."""
     field = table.schema.field(name)
     if isinstance(field.type, pa.BaseExtensionType):
-        kind, raw = field.type.extension_name, field.type.__arrow_ext_serialize__()
+        raw = field.type.__arrow_ext_serialize__()
     else:
-        metadata = field.metadata or {}
-        kind, raw = metadata.get(b"ARROW:extension:name", b"").decode(), metadata.get(b"ARROW:extension:metadata", b"")
+        raw = (field.metadata or {}).get(b"ARROW:extension:metadata", b"")
     try:
         found = json.loads(raw or b"{}")
     except ValueError:
         found = {}
-    return kind, found.get("crs") if isinstance(found, dict) else None
+    return geometry_extension(field), found.get("crs") if isinstance(found, dict) else None
 
 
 def _texts(values: pa.Array, name: str) -> pa.Array:

@@ -18,8 +18,8 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, LONLAT, Space, coordinate_faults
 from nearcast.tables.columns import column, floats_of
 from nearcast.tables.faults import Faults
-from nearcast.tables.geometry_columns import geometry_name, geometry_texts
 from nearcast.tables.places import point_columns
+from nearcast.tables.regions.geometry_columns import geometry_name, geometry_texts
 
 _RADII = {"km": "km", "radius_km": "km", "m": "m", "miles": "miles"}
 RADIUS_COLUMNS = tuple(_RADII)
@@ -105,8 +105,10 @@ def _wrapped_boxes(table: pa.Table, space: Space, has_region: np.ndarray) -> Giv
     quiet = Faults(table.num_rows, "skip")  # what cannot be read is said by those who read boxes
     xmin, ymin, xmax, ymax = (_numbers(table, name, quiet) for name in BOX_COLUMNS)
     rows = np.flatnonzero((xmin > xmax) & (xmax - xmin <= -180) & ~has_region)  # wider ones are mistakes, as it is said
-    is_sound = coordinate_faults(np.column_stack([xmax, ymin, xmin, ymax])[rows], LONLAT) == 0
-    rows = rows[is_sound]
+    if not len(rows):
+        return None
+    boxes = np.column_stack([values[rows] for values in (xmax, ymin, xmin, ymax)])
+    rows = rows[coordinate_faults(boxes, LONLAT) == 0]
     return Given(rows, _joined("box(", xmin[rows], ymin[rows], xmax[rows], ymax[rows]))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import KINDS, WINDOW_KINDS
 
-Extra = str | Sequence[str]
-"""What happens to columns that nearcast does not know: "raise", "ignore", or the names of those that may be there."""
-
+GEOMETRY = "geometry"
 WORDS = ("tokens", "text")
 POINTS = ("x", "y", "lon", "lat", "lng", "longitude", "latitude")
 RADII = ("km", "m", "miles", "radius_km")
@@ -60,20 +60,16 @@ def subscription_columns() -> list[str]:
     return [*dict.fromkeys([*_SUBSCRIPTION_COLUMNS, *(own.name for kind in kinds for own in kind.parameters)])]
 
 
-def read_extra(extra: Extra) -> tuple[str, ...] | None:
-    """The names of unknown columns that may be there; None if any may."""
-    if extra == "ignore":
-        return None
-    if extra == "raise":
-        return ()
-    names = [] if isinstance(extra, str) or not isinstance(extra, Iterable) else [*extra]
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidInput(f"extra= is 'raise', 'ignore' or a list of column names, not {extra!r}", column="extra")
-    return tuple(names)
+def geometry_extension(field: pa.Field) -> str:
+    """The name of the extension type of a column, or an empty text."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return str(field.type.extension_name)
+    return str((field.metadata or {}).get(b"ARROW:extension:name", b"").decode())
 
 
-def check_subscription_columns(names: Sequence[str], allowed: tuple[str, ...] | None) -> None:
+def check_subscription_columns(schema: pa.Schema, allowed: tuple[str, ...] | None) -> None:
     """Raise InvalidInput for a table that looks like messages, and for a column that subscriptions do not have."""
+    names = schema.names
     if not names:
         raise InvalidInput("the table of subscriptions has no columns")
     if allowed is None:
@@ -87,7 +83,8 @@ def check_subscription_columns(names: Sequence[str], allowed: tuple[str, ...] | 
             column=own,
         )
     for name in names:
-        if name not in known and name not in allowed and not name.startswith(_OF_PANDAS):
+        is_place = name == GEOMETRY and geometry_extension(schema.field(name)).startswith("geoarrow.")
+        if name not in known and name not in allowed and not (is_place or name.startswith(_OF_PANDAS)):
             raise InvalidInput(
                 f"subscriptions have no such column; {_hint(name, known)}, drop it, or name it as payload with "
                 f"extra=['{name}'] (--extra {name})",
