@@ -15,6 +15,10 @@ class MadeIds(NearcastWarning):
     """A table without a column `id` was given: row numbers, from 0, are the ids."""
 
 
+class MostlyRejected(NearcastWarning):
+    """More than half of the rows of a table were bad, and were skipped."""
+
+
 class InvalidInput(NearcastError, ValueError):
     """A row of a table, or an argument, is not valid.
 

@@ -168,10 +168,38 @@ def test_a_table_without_a_good_row_is_a_failure(folder: Path) -> None:
         assert done.exit_code == 2 and not Path("out.csv").exists()
     line = refused("match", "subs.parquet", "bad.parquet", "--on-bad", "skip", "--out", "out.csv")
     assert "all 1 rows of the messages are bad; the first is row 0, column 'lat'" in line
+    write_table(SUBSCRIPTIONS.set_column(2, "region", pa.array(["nowhere"] * 4)), "bad2.parquet")
     mostly = pa.concat_tables([MESSAGES.slice(0, 1), bad, bad.set_column(0, "id", pa.array([41]))])
     write_table(mostly, "mostly.parquet")
     done = run("match", "subs.parquet", "mostly.parquet", "--on-bad", "skip")
-    assert done.exit_code == 0 and "more than half, 2 of 3 rows of the messages left out" in done.stderr
+    assert done.exit_code == 0 and "warning: more than half: 2 of 3 rows of the messages left out" in done.stderr
+    rejected = run("match", "bad2.parquet", "messages.parquet", "--rejects", "rejects.jsonl")
+    assert rejected.exit_code == 2 and as_arrow("rejects.jsonl").num_rows == 4
+
+
+def test_unknown_columns_are_named_and_may_be_allowed(folder: Path) -> None:
+    write_table(SUBSCRIPTIONS.append_column("regoin", SUBSCRIPTIONS["region"]), "named.parquet")
+    assert "do you mean 'region'?" in refused("match", "named.parquet", "messages.parquet")
+    for allowed in (("--extra", "regoin"), ("--extra", "ignore"), ("--keep", "subscription.regoin")):
+        assert succeed("match", "named.parquet", "messages.parquet", *allowed)["pairs"] == len(PAIRS)
+    write_table(MESSAGES.append_column("tme", MESSAGES["id"]), "typo.parquet")
+    assert "is it 'time'?" in refused("match", "subs.parquet", "typo.parquet")
+    assert succeed("match", "subs.parquet", "typo.parquet", "--keep", "tme")["pairs"] == len(PAIRS)
+    assert "looks like a messages table" in refused("match", "messages.parquet", "subs.parquet")
+
+
+def test_the_time_of_messages_without_one_can_be_said(folder: Path) -> None:
+    expires = pa.array(["2020-01-01T00:00:00Z"] * 4)
+    write_table(SUBSCRIPTIONS.append_column("expires", expires), "old.parquet")
+    assert succeed("match", "old.parquet", "messages.parquet")["pairs"] == 0
+    assert succeed("match", "old.parquet", "messages.parquet", "--now", "2019-12-31")["pairs"] == len(PAIRS)
+    assert "is no time" in refused("match", "old.parquet", "messages.parquet", "--now", "soon")
+
+
+def test_subscriptions_that_can_never_match_are_noted(folder: Path) -> None:
+    never = SUBSCRIPTIONS.set_column(1, "expression", pa.array(["a NOT a", "", "b NOT b", "pizza"]))
+    write_table(never, "never.parquet")
+    assert "of 2 subscriptions can never hold: 1, 3" in run("match", "never.parquet", "messages.parquet").stderr
 
 
 def _with_a_bad_row() -> pa.Table:

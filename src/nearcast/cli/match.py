@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from nearcast.cli.options import AnalyserName, Json, Space, argument, read_space
+from nearcast.cli.options import AnalyserName, Extra, Json, Space, argument, read_extra, read_space
 
 
 def match(  # noqa: PLR0913  the options of a command are its parameters
@@ -42,6 +42,15 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
             " which. Also distance_km and words. Repeatable.",
         ),
     ] = None,
+    extra: Extra = None,
+    now: Annotated[
+        str | None,
+        Option(
+            metavar="TIME",
+            help="The time of messages without one, as in 2026-01-31T12:00:00Z: what has expired then does not match."
+            " [default: the present]",
+        ),
+    ] = None,
     make_ids: Annotated[
         bool, Option("--make-ids", help="Number the rows, from 0, of subscriptions without a column id.")
     ] = False,
@@ -62,8 +71,10 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
       nearcast match index tuesday.csv --out tuesday.parquet
     """
     from nearcast.cli import match_actions
+    from nearcast.tables.moments import read_moment
 
     where = (subscriptions, method, read_space(space), match_actions.read_options(option or []))
     how = on_bad or ("raise" if rejects is None else "skip")
-    request = match_actions.Request(*where, how, weights, make_ids, analyser, keep or [])
+    since = None if now is None else read_moment(now)
+    request = match_actions.Request(*where, how, weights, make_ids, analyser, keep or [], read_extra(extra), since)
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -41,10 +41,23 @@ AnalyserName = Annotated[
         "reduced to their stems. [default: plain]",
     ),
 ]
+Extra = Annotated[
+    list[str] | None,
+    Option(
+        "--extra",
+        metavar="COLUMN",
+        help="A column that nearcast does not know and that may be there; `ignore` allows any. Repeatable.",
+    ),
+]
 Source = Annotated[
     Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
 ]
 Shards = Annotated[int | None, Option(min=1, help="Number of shards. [default: by size and cores]")]
+
+
+def read_extra(names: list[str] | None) -> str | list[str]:
+    """The argument `extra=` of the library."""
+    return "raise" if not names else "ignore" if "ignore" in names else names
 
 
 def read_space(text: str | None) -> tuple[float, ...] | None:

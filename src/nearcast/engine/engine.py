@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from nearcast.engine.events import matches_of, moved_region
 from nearcast.engine.expiries import Expiries
-from nearcast.engine.index import Index, box_of
+from nearcast.engine.index import Index
 from nearcast.engine.kind_arguments import read_kind, require_plain
+from nearcast.engine.published import box_of
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import parse_region
@@ -27,8 +28,10 @@ from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, in_order
-from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
+from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, as_arrow, read_weights
+from nearcast.tables.faults import require_accepted
 from nearcast.tables.ids import INT64, checked_id, one_id
+from nearcast.tables.known_columns import Extra, read_extra
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -235,7 +238,9 @@ class Engine:
             self._expiries.start()
         return matches_of(number, names, ids, scores)
 
-    def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+    def publish_many(
+        self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise", extra: Extra = "raise"
+    ) -> pa.Table:
         """Publish a table of messages. Returns the matches table.
 
         Subscriptions that have expired get nothing, nor do those that will have expired at the time of the message.
@@ -243,9 +248,9 @@ class Engine:
         would return, message by message, and a column `change`: +1, -1, or null for a match.
         """
         if self._results is not None:
-            return self._publish_table_in_turn(messages, threads, on_bad)
+            return self._publish_table_in_turn(messages, threads, on_bad, extra)
         now = self._now()
-        matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad)
+        matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad, extra=extra)
         if now >= self._expiries.next_due:
             self._expiries.start()
         return matches
@@ -427,20 +432,23 @@ class Engine:
             self._expiries.start()
         return [*matches_of(number, names, ids, scores), *in_order([*gone, *step])]
 
-    def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
+    def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad, extra: Extra) -> pa.Table:
         """Publish a table of messages while there are results that live on."""
         from nearcast.engine.events import events_table  # few engines need it
         from nearcast.engine.live.messages import matches_by_message, read_live_messages
 
-        read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))
+        table, dialect = as_arrow(messages), Dialect(self._analyser, self._space, on_bad, extra=read_extra(extra))
+        read, rejects = read_live_messages(table, dialect.with_extra(self.index.vocabulary.attributes))
+        self.index.rejects = rejects
+        require_accepted(rejects, table.num_rows, "messages")
         with self._versions.pause():
             if read.size:
                 self._live_results().require_messages(read.ids.type)
             now, gone = self._begin_step()
-            found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads))
+            found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads, extra="ignore"))
             results = self._live_results()
             steps = results.publish(read.ending(self._deadline(self._lifetime)), now) or [results.advance(now)]
-            self.index.rejects = rejects
+            self.index.rejects = rejects  # matching has replaced them
             kind = results.message_type
             self._drop_unused_results()
         if now >= self._expiries.next_due:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
 from nearcast.tables.ids import IdColumn, IdType, Names, made_ids, read_ids
+from nearcast.tables.known_columns import check_message_columns
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -40,6 +41,12 @@ class Dialect(NamedTuple):
     """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
     id_type: IdType | None = None
     """The type of all ids, where tables with other ids are to be read as far as possible. None: that of each table."""
+    extra: tuple[str, ...] | None = None
+    """The unknown columns that a table may have: one that has others is refused. None does not look at columns."""
+
+    def with_extra(self, names: Iterable[str]) -> Dialect:
+        """The same, where these columns may be there too."""
+        return self if self.extra is None else self._replace(extra=(*self.extra, *names))
 
 
 MessageCheck = Callable[[np.ndarray, np.ndarray, Faults], None]
@@ -78,7 +85,7 @@ class Messages(NamedTuple):
 def read_messages(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Messages:
     """The good messages, and the rejects. Tokens that are not in the vocabulary are ignored."""
     table = as_arrow(source)
-    read = read_message_columns(table, dialect)
+    read = read_message_columns(table, dialect.with_extra(vocabulary.attributes))
     (ids, boxes, times, tokens), good = read[:4], None
     attributes = attributes_of(table, vocabulary)
     if len(read.rejects):
@@ -93,6 +100,7 @@ def read_message_columns(
     table: pa.Table, dialect: Dialect, reads_expires: bool = False, check: MessageCheck | None = None
 ) -> MessageColumns:
     """Read a messages table without a vocabulary. `check` may add faults, from the boxes and the times of all rows."""
+    check_message_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = made_ids(table, "messages") if dialect.makes_ids else None
     ids = read_ids(table, faults, "messages", of=dialect.id_type) if ids is None else ids

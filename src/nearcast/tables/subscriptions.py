@@ -18,6 +18,7 @@ from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS,
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, Names, read_ids
+from nearcast.tables.known_columns import check_subscription_columns
 from nearcast.tables.messages import Dialect
 from nearcast.tables.parameters import (
     read_parameters,
@@ -43,6 +44,20 @@ class Subscriptions(NamedTuple):
     rejects: pa.Table
     table: pa.Table | None = None  # the good rows as they were given, in the same order
 
+    @property
+    def n_with_rows(self) -> int:
+        """The number of subscriptions with rows: those whose expression can hold."""
+        return sum(
+            int(np.count_nonzero(rows.owner_ids[1:] != rows.owner_ids[:-1])) + 1
+            for rows in self.batches.values()
+            if rows.size
+        )
+
+    def ids_without_rows(self) -> np.ndarray:
+        """int64[n]: the numbers of the subscriptions whose expression can never hold."""
+        owners = [rows.owner_ids for rows in self.batches.values()]
+        return np.setdiff1d(self.ids, np.concatenate([np.empty(0, np.int64), *owners]))
+
     def rows(self, kind: Kind = MATCH) -> RowBatch:
         """The rows of a kind; an empty batch if there are none."""
         names = (parameter.name for parameter in kind.parameters)
@@ -52,6 +67,7 @@ class Subscriptions(NamedTuple):
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
+    check_subscription_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids

@@ -40,7 +40,7 @@ def test_an_unknown_option_is_named() -> None:
 @pytest.mark.parametrize("terms", [[-1], [3, -2_000_000_000]])
 def test_negative_terms_are_refused_before_any_change(terms: list[int]) -> None:
     matcher = built("keyword-first", [Subscription(1, [0], EVERYWHERE)])
-    with pytest.raises(InvalidInput, match="term below 0"):
+    with pytest.raises(InvalidInput, match="term that is not within 0"):
         insert(matcher, [Subscription(1, terms, EVERYWHERE)])
     expect(matcher, Message([0], CENTRE), [1], "the refused batch changed something")
 

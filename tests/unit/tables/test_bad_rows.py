@@ -128,7 +128,8 @@ def test_a_kind_that_the_method_does_not_serve_is_refused(kind: str, method: str
     [
         ({"tokens": [["a"]], "x": [0.0], "y": [0.0]}, "need a column 'id'"),
         ({"id": [1], "tokens": [["a"]]}, "no place"),
-        ({"id": [1], "token": [["a"]], "x": [0.0], "y": [0.0]}, "need a column 'tokens' or 'expression'; there are id"),
+        ({"id": [1], "x": [0.0], "y": [0.0]}, "need a column 'tokens' or 'expression'; there are id"),
+        ({"id": [1], "token": [["a"]], "x": [0.0], "y": [0.0]}, "do you mean 'tokens'"),
         ({"id": [1], "tokens": [3], "x": [0.0], "y": [0.0]}, "list of strings"),
         ({"id": [1], "expression": [3], "x": [0.0], "y": [0.0]}, "must hold text"),
     ],

@@ -45,16 +45,16 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
         with working(shown, "reading messages"):
             messages = as_arrow(request.messages)
         start = time.perf_counter()
-        changes = _publish(top, messages, shown)
+        changes = _publish(top, messages, request.options["extra"], shown)
         seconds = time.perf_counter() - start
     if out is not None:
         write_table(changes, out)
     _show(top, subscriptions, messages, _summary(top, changes, seconds), out, as_json)
 
 
-def _publish(top: TopK, messages: pa.Table, shown: Progress) -> pa.Table:
+def _publish(top: TopK, messages: pa.Table, extra: str | list[str], shown: Progress) -> pa.Table:
     """The changes as from `top.publish`, but in chunks, so that the progress bar moves."""
-    incoming = top.read_messages(messages)
+    incoming = top.read_messages(messages, extra=extra)
     task = shown.add_task("publishing", total=incoming.size)
     parts = []
     for start in range(0, incoming.size, CHUNK):
