@@ -108,7 +108,7 @@ def _select(
 def _require_known(name: str, known: Sequence[str], complaint: str) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1, 0.5)
-        remedy = f"do you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+        remedy = f"do you mean '{near[0]}'?" if near else f"there are {', '.join(known)}."
         raise InvalidInput(f"{complaint} '{name}'; {remedy} Map it with columns=, or pass extra='ignore'")
 
 
