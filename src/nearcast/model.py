@@ -25,6 +25,9 @@ NO_SHAPE = -1
 MAX_TERMS_PER_ROW = 65_535
 """Term counts are stored as uint16."""
 
+LARGEST_TERM = (1 << 28) - 1
+"""Arrays by term stay below some gigabytes. The largest vocabularies have a hundredth of it."""
+
 LARGEST_WEIGHT = 1e300
 """The largest weight of a token: sums over rows of up to 65,535 terms stay finite."""
 
@@ -117,6 +120,10 @@ class MessageBatch(NamedTuple):
     @property
     def size(self) -> int:
         return len(self.ids)
+
+    def at_present(self, now: int) -> MessageBatch:
+        """The same messages; those without a time have the time `now`."""
+        return self._replace(times=np.where(self.times == NO_TIME, now, self.times))
 
     def part(self, start: int, stop: int) -> MessageBatch:
         """Messages start..stop-1, without copying."""

@@ -6,15 +6,18 @@ after removals, and saves its state. Each change publishes a snapshot, with whic
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct, sorted_sets
-from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns
+from nearcast.errors import InvalidInput
+from nearcast.geo.shapes.columns import NO_SHAPES, ShapeColumns, checked_shapes
 from nearcast.geo.shapes.table import ShapeTable
 from nearcast.geo.space import Space
-from nearcast.matching.intake import by_owner, checked_messages, checked_rows
+from nearcast.matching.intake import by_owner, checked_messages, checked_rows, checked_terms
 from nearcast.matching.method import Method, make_method, point_searcher
 from nearcast.matching.owners import Owners
 from nearcast.matching.predicate import FLAG_CHAINED, FLAG_LEAVING, FLAG_LIVE, mark_terms
@@ -102,14 +105,14 @@ class SubscriptionSet:
 
     def insert(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
         """Add subscriptions; a subscription whose id is known is replaced."""
-        batch = checked_rows(batch, self.kind)
+        shapes = checked_shapes(shapes)
+        batch = checked_rows(batch, self.kind, shapes.size)
         with self.versions.change():
             self._remove(batch.owner_ids)
             self._add(batch, shapes)
 
-    def insert_new(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
-        """Add subscriptions whose ids are unknown."""
-        batch = checked_rows(batch, self.kind)
+    def insert_checked(self, batch: RowBatch, shapes: ShapeColumns = NO_SHAPES) -> None:
+        """Add subscriptions whose ids are unknown, as `checked_rows` returned them."""
         with self.versions.change():
             self._add(batch, shapes)
 
@@ -245,7 +248,10 @@ class SubscriptionSet:
         return found
 
     def match_one(self, terms: np.ndarray, x: float, y: float, time: int = NO_TIME) -> np.ndarray:
-        """The subscriptions of one message at a point, by the shortest path. Terms: int32, sorted, unique, >= 0."""
+        """The subscriptions of one message at a point, by the shortest path."""
+        terms, (x, y) = checked_terms(terms), checked_column([x, y], np.float64, "place", 2).tolist()
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise InvalidInput(f"the place ({x}, {y}) is not finite")
         reader = self.versions.enter()
         try:
             ids = self.snapshot.match_one(terms, x, y, time)

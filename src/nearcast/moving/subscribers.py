@@ -191,9 +191,9 @@ def _with_places(batch: RowBatch, heads: np.ndarray, boxes: np.ndarray, shapes: 
     )
 
 
-def moving_rows(batch: RowBatch) -> RowBatch:
+def moving_rows(batch: RowBatch, n_shapes: int = 0) -> RowBatch:
     """The rows as moving methods see them: terms shifted by one, and EVERYWHERE for rows without terms."""
-    batch = checked_rows(batch)
+    batch = checked_rows(batch, n_shapes=n_shapes)
     counts = np.diff(batch.term_starts)
     lengths = np.maximum(counts, 1)
     starts = starts_of(lengths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -27,6 +28,11 @@ def read_moment(now: Time) -> int:
     if isinstance(now, bool) or not isinstance(now, int | np.integer):
         raise InvalidInput(f"{now!r} is no time; give a datetime, an ISO string or microseconds", column="now")
     return int(now)
+
+
+def present() -> int:
+    """The present in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def _parsed(text: str) -> np.datetime64:

@@ -34,7 +34,12 @@ def as_arrow(source: Any) -> pa.Table:
 
     pandas and Polars frames are read through the Arrow interface, without importing either.
     """
-    return _without_views(_as_arrow(source))
+    table = _as_arrow(source)
+    if len({*table.column_names}) < table.num_columns:
+        name = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+        raise InvalidInput(f"{where}several columns are named '{name}'; names must differ", column=name)
+    return _without_views(table)
 
 
 def _as_arrow(source: Any) -> pa.Table:
@@ -52,9 +57,9 @@ def _as_arrow(source: Any) -> pa.Table:
         if isinstance(source, list):
             return _table_of_records(source)
         if isinstance(source, dict):
-            return pa.table({name: id_values(own) if name == "id" else own for name, own in source.items()})
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
+            return pa.table({name: _python_values(name, own) for name, own in source.items()})
+        if hasattr(source, "__arrow_c_stream__") or _is_geodataframe(source):
+            return pa.table(_with_arrow_regions(source))
     except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
@@ -67,7 +72,32 @@ def _table_of_records(records: list[Any]) -> pa.Table:
             raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
     names = dict.fromkeys(name for record in records for name in record)
     columns = {name: [record.get(name) for record in records] for name in names}
-    return pa.table({name: id_values(own) if name == "id" else own for name, own in columns.items()})
+    return pa.table({name: _python_values(name, own) for name, own in columns.items()})
+
+
+def _python_values(name: str, values: Any) -> Any:
+    """The values of a column, where Arrow needs help: ids, and regions that are dicts or geometries."""
+    if isinstance(values, str | bytes | int | float) or values is None:
+        reason = f"a column is a list of values, not {values!r}; for one row write {{{name!r}: [{values!r}]}}"
+        raise InvalidInput(reason, column=name)
+    if name == "region":
+        from nearcast.tables.regions.python_regions import region_values  # few tables have such
+
+        return region_values(values)
+    return id_values(values) if name == "id" else values
+
+
+def _is_geodataframe(source: Any) -> bool:
+    return hasattr(source, "to_arrow") and hasattr(source, "crs")
+
+
+def _with_arrow_regions(frame: Any) -> Any:
+    """The frame, with geometries as WKB or texts: pandas holds them as objects, which Arrow does not know."""
+    if _is_geodataframe(frame):
+        return frame.to_arrow(index=False, geometry_encoding="WKB")
+    if type(frame).__module__.partition(".")[0] == "pandas" and "region" in frame:
+        return frame.assign(region=_python_values("region", frame["region"].tolist()))
+    return frame
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -98,7 +128,9 @@ def _read_path(path: Path) -> pa.Table:
             return pyarrow.csv.read_csv(
                 path,
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
             )
         if name.endswith(_JSON):
             return _read_json(path)

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import shapely
 
+from nearcast.arrays.checked import checked_column
+from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import Region
@@ -40,3 +43,24 @@ class ShapeColumns(NamedTuple):
 
 
 NO_SHAPES = ShapeColumns.of(())
+
+_POLYGONS = (-1, 3, 6)  # shapely's numbers of None, Polygon and MultiPolygon
+
+
+def checked_shapes(shapes: ShapeColumns) -> ShapeColumns:
+    """The columns in the types that kernels read. Raises InvalidInput for what is no circle and no polygon."""
+    if shapes is NO_SHAPES:
+        return shapes
+    geometries = shapes.geometries
+    if not (isinstance(geometries, np.ndarray) and geometries.dtype == object and geometries.ndim == 1):
+        raise InvalidInput("geometries are a column of objects, of shapely or None", column="shapes")
+    circles = checked_column(shapes.circles, np.float64, "shapes", len(geometries), 3)
+    if not (np.isfinite(circles).all() and (circles[:, 2] >= 0).all()):
+        raise InvalidInput("a circle has a finite place and a finite radius from 0 on", column="shapes")
+    try:
+        kinds = shapely.get_type_id(geometries)
+    except TypeError:
+        kinds = np.array([-2])
+    if not np.isin(kinds, _POLYGONS).all():
+        raise InvalidInput("a geometry is a Polygon or a MultiPolygon of shapely, or None", column="shapes")
+    return ShapeColumns(circles, geometries)
