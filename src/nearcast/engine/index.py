@@ -14,7 +14,6 @@ import pyarrow as pa
 import nearcast.indexes  # noqa: F401  registers where methods come from
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
-from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
 from nearcast.engine.payload.sources import Sources
 from nearcast.engine.published import Attributes, Published, box_of, checked_words, naming_file, require_point
 from nearcast.errors import InvalidInput, UnknownId
@@ -284,6 +283,7 @@ class Index(WithRejects):
         extra: Extra = "raise",
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names  # an engine of single messages needs none
         from nearcast.engine.payload.result import kept_columns, matches_with
 
         self.rejects = None

@@ -106,8 +106,8 @@ def _given(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]) -> dict
 
 def _found(group: Sequence[str], there: Sequence[str]) -> dict[str, tuple[str, ...]]:
     other = {target: name for name, target in _OTHER_NAMES.items() if name in there}
-    names = {target: target if target in there else other.get(target) for target in group}
-    return {target: (name,) for target, name in names.items() if name is not None}
+    found: dict[str, tuple[str, ...]] = {target: (target,) for target in group if target in there}
+    return found or {target: (other[target],) for target in group if target in other}
 
 
 def _check_complete(kind: Kind, sources: dict[str, tuple[str, ...]], make_ids: bool, there: Sequence[str]) -> None:
