@@ -13,6 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arguments import (
+    a_count,
+    a_flag,
+    a_number,
+    a_text,
+    an_instance,
+    checked_attributes,
+    some_numbers,
+    some_tokens,
+)
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.computed import distances_km, matched_words
@@ -99,11 +109,16 @@ class Index(WithRejects):
         vocabulary: Vocabulary,
         analyser: Analyser,
         weights: np.ndarray | None = None,
-        others: Iterable[SubscriptionSet] = (),
+        others: Sequence[SubscriptionSet] = (),
         names: Names | None = None,
         sources: Sources | None = None,
     ) -> None:
         super().__init__()
+        others = [*an_instance(others, tuple | list, "others")]
+        for each in (plain, *others):
+            an_instance(each, SubscriptionSet, "plain")
+        an_instance(vocabulary, Vocabulary, "vocabulary")
+        an_instance(analyser, Analyser, "analyser")
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
@@ -178,10 +193,11 @@ class Index(WithRejects):
         attributes: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Why this message, at a point (x, y) or a box, would or would not match this subscription."""
-        given = {name: [value] for name, value in (attributes or {}).items()}
-        words = given | ({"text": [text]} if tokens is None else {"tokens": [list(tokens)]})
-        names = ("x", "y") if len(at) == 2 else BOX_COLUMNS
-        place = {name: [value] for name, value in zip(names, at, strict=False)}
+        given = {name: [value] for name, value in (checked_attributes(attributes) or {}).items()}
+        words = given | ({"text": [a_text(text, "text")]} if tokens is None else {"tokens": [some_tokens(tokens)]})
+        numbers = some_numbers(at, "at", 2, 4)
+        names = ("x", "y") if len(numbers) == 2 else BOX_COLUMNS
+        place = {name: [value] for name, value in zip(names, numbers, strict=True)}
         return self.explain_message(subscription, {"id": [0], **words, **place})
 
     def explain_message(self, subscription: Id, message: Any) -> Explanation:
@@ -304,7 +320,7 @@ class Index(WithRejects):
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
         self.rejects = None
-        table = as_arrow(messages)
+        table, threads = as_arrow(messages), a_count(threads, "threads")
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
         with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
@@ -359,9 +375,13 @@ class Index(WithRejects):
 
         An array of int64, or of strings or UUIDs as objects. `attributes` are what filters compare.
         """
-        if not (math.isfinite(x) and math.isfinite(y)):
-            raise InvalidInput(f"the place ({x}, {y}) is not finite")
-        names, found = self.match_point(tokens, x, y, attributes=attributes)
+        try:
+            is_finite = math.isfinite(x) and math.isfinite(y)
+        except (TypeError, OverflowError):
+            is_finite = False
+        if not is_finite:
+            x, y = a_number(x, "x"), a_number(y, "y")
+        names, found = self.match_point(tokens, x, y, attributes=checked_attributes(attributes))
         return found if names.is_plain else names.sorted_array(found)
 
     def match_point(
@@ -411,7 +431,7 @@ class Index(WithRejects):
     def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> Messages:
         """The same, with the ids and the rejects."""
         self.rejects = None
-        dialect = self._message_dialect(on_bad)._replace(whole_ids=whole_ids)
+        dialect = self._message_dialect(on_bad)._replace(whole_ids=a_flag(whole_ids, "whole_ids"))
         read = read_messages(messages, self.vocabulary, dialect)
         self.rejects = read.rejects
         return read
@@ -584,7 +604,7 @@ def build_index(
     """
     analyser = Analyser.of(options.pop("analyser", None))
     on_bad = options.pop("on_bad", "raise")
-    sources = Sources() if keep_source else None
+    sources = Sources() if a_flag(keep_source, "keep_source") else None
     vocabulary = Vocabulary()
     by_term = None if weights is None else read_weights(weights, vocabulary)
     index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
@@ -603,7 +623,7 @@ def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
     """
     from nearcast.storage.index_folder import open_saved
 
-    saved = open_saved(path, verify)
+    saved = open_saved(path, a_flag(verify, "verify"))
     index = Index.restored(saved.arrays, saved.header)
     index._saved = (saved.url, saved.generation, index.versions.number)
     return index

@@ -24,12 +24,13 @@ from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import WORLD, BoxRegion, Region
 from nearcast.geo.space import LONLAT, Space
+from nearcast.limits import LIMITS
 
 ACCEPTED = (
     "accepted are GeoJSON (Polygon, MultiPolygon, Point, a Feature or GeometryCollection of polygons), "
     '{"type": "Circle", "coordinates": [x, y], "radius": 2.5}, circle(x, y, 2.5km), and world'
 )
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)"
+NUMBER = r"([-+]?(?:\d++\.?\d*+|\.\d++)(?:e[-+]?\d++)?)"  # one way to read any text: the time is linear
 CIRCLE = re.compile(
     rf"circle\s*\(\s*{NUMBER}\s*,\s*{NUMBER}\s*,\s*{NUMBER}\s*([^\W\d]*)\s*\)", re.IGNORECASE | re.ASCII
 )
@@ -42,6 +43,8 @@ def parse_region(given: str | Mapping[str, Any], space: Space) -> Region:
         return _from_geojson(given, space)
     if not isinstance(given, str):
         raise _region_error(f"a region is text or a GeoJSON dict, not {type(given).__name__}")
+    if len(given) > LIMITS.region_characters:
+        raise _region_error(f"a region of more than {LIMITS.region_characters:,} characters, {_shown(given[:60])}")
     text = given.strip()
     if text.startswith("{"):
         return _from_geojson(_load_json(text), space)
@@ -79,11 +82,11 @@ def _from_circle_text(text: str, space: Space) -> CircleRegion:
     unit = found.group(4).lower()
     if space.planar:
         if unit:
-            raise _region_error(f"the space is a plane, so the radius is a plain number without {unit!r}")
+            raise _region_error(f"the space is a plane, so the radius is a plain number without {_shown(unit)}")
         return CircleRegion(x, y, radius, planar=True)
     if unit not in ("km", "m"):
         raise _region_error(
-            f"the radius needs km or m behind it, not {unit!r}" if unit else "the radius needs km or m behind it"
+            f"the radius needs km or m behind it, not {_shown(unit)}" if unit else "the radius needs km or m behind it"
         )
     return CircleRegion(x, y, radius if unit == "km" else radius / 1000.0)
 

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from nearcast.arguments import a_path
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.tables.ids.from_python import id_values
+from nearcast.tables.json_depth import require_shallow
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location
@@ -39,6 +42,7 @@ def as_arrow(source: Any) -> pa.Table:
 
 def _as_arrow(source: Any) -> pa.Table:
     if isinstance(source, str | os.PathLike):
+        source = a_path(source, "a table")
         return _read_path(Path(source)) if not _is_url(source) else _read_url(source)
     if isinstance(source, pa.Table):
         return source
@@ -52,10 +56,12 @@ def _as_arrow(source: Any) -> pa.Table:
         if isinstance(source, list):
             return _table_of_records(source)
         if isinstance(source, dict):
-            return pa.table({name: id_values(own) if name == "id" else own for name, own in source.items()})
+            return _table_of_columns(source)
         if hasattr(source, "__arrow_c_stream__"):
             return pa.table(source)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+    except InvalidInput:
+        raise
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
 
@@ -67,11 +73,49 @@ def _table_of_records(records: list[Any]) -> pa.Table:
             raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
     names = dict.fromkeys(name for record in records for name in record)
     columns = {name: [record.get(name) for record in records] for name in names}
-    return pa.table({name: id_values(own) if name == "id" else own for name, own in columns.items()})
+    return _table_of_columns(columns)
+
+
+def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    for name in columns:
+        if not isinstance(name, str):
+            raise InvalidInput(f"the name of a column is text, not {name!r}")
+    made = dict[str, Any]()
+    for name, own in columns.items():
+        if isinstance(own, str | bytes) or not hasattr(own, "__len__"):
+            raise InvalidInput(f"a column is a list or an array, not {type(own).__name__}", column=name)
+        try:
+            made[name] = pa.array(id_values(own)) if name == "id" else own if _is_arrow(own) else pa.array(own)
+        except (UnicodeEncodeError, OverflowError, ValueError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(_reason_of(error), column=name) from None
+    return pa.table(made)
+
+
+def _is_arrow(values: Any) -> bool:
+    return isinstance(values, pa.Array | pa.ChunkedArray)
+
+
+def _reason_of(error: Exception) -> str:
+    """Why values make no column."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:40]!r} is no valid Unicode; take the unpaired surrogate out"
+    if isinstance(error, OverflowError):
+        return "a number is not within int64"
+    return f"the values make no column: {error}"
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take."""
+    """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take; runs
+    of equal values are written out.
+    """
+    twins = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twins:
+        raise InvalidInput(f"there are several columns '{min(twins)}'; names of columns differ")
+    for at, field in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
     kinds = [_without_view(field.type) for field in table.schema]
     if kinds == table.schema.types:
         return table
@@ -145,6 +189,7 @@ def _read_downloaded(place: Location) -> pa.Table:
 def _read_json(path: Path) -> pa.Table:
     if path.stat().st_size == 0:
         return pa.table({})
+    require_shallow(path)
     source = pa.CompressedInputStream(pa.OSFile(str(path)), "gzip") if path.name.endswith(".gz") else str(path)
     # The reader rejects a line longer than a block; no message has 64 MiB.
     return pyarrow.json.read_json(source, read_options=pyarrow.json.ReadOptions(block_size=1 << 26))
