@@ -93,9 +93,9 @@ def test_parts_that_make_another_table_end_the_run(monkeypatch):
     right = table_api.matches_table  # the run itself makes one table that is right: the wanted one
     made = []
 
-    def wrong_later(ids, subscriptions, starts):
+    def wrong_later(ids, subscriptions, *rest):
         made.append(len(made))
-        return right(ids, subscriptions * (len(made) == 1), starts)
+        return right(ids, subscriptions * (len(made) == 1), *rest)
 
     monkeypatch.setattr(table_api, "matches_table", wrong_later)
     with pytest.raises(Disagreement, match="the table API over 'keyword-first', part by part, finds"):

@@ -76,7 +76,7 @@ def test_a_saved_index_keeps_its_weights(folder: Path) -> None:
     assert run("subs.csv", "messages.csv", "--weights", "weights.csv", "--save-index", "index").exit_code == 0
     assert run("index", "messages.csv", "--out", "out.csv").exit_code == 0 and found_in("out.csv") == FOUND
     again = run("index", "messages.csv", "--weights", "weights.csv")
-    assert again.exit_code == 2 and "leave --method, --space, --option and --weights out" in again.stderr
+    assert again.exit_code == 2 and "leave --method, --space, --option, --weights and --analyser out" in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,8 @@ def test_everything_is_measured(spark: Any, tiny: Path, tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert result == json.loads(out.read_text())
     assert result["join"][0]["ratio"] > 0 and result["library"]["replicated_share_of_library"] > 0
-    assert result["library"]["sharded_cpu_us_per_message"] > 0
+    assert result["library"]["sharded_cpu_us_per_message"] > 0 and result["library"]["sharded_cpu_share_of_library"] > 0
+    assert result["join"][0]["join_cpu_seconds"] > 0 and result["join"][0]["match_cpu_seconds"] > 0
     assert result["micro_batch"]["ms"] > 0 and result["surroundings"]["pyspark"]
     one, two = result["memory"]
     assert (one["workers"], two["workers"]) == (1, 2)

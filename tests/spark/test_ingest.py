@@ -93,8 +93,9 @@ def test_dirty_files_of_all_formats_give_what_the_library_gives(spark: Any, tmp_
     pq.write_table(pa.Table.from_pylist(cut[3], schema), files[3], row_group_size=20)
 
     whole = pa.Table.from_pylist(rows, schema).rename_columns(["id", "text", "x", "y", "time"])
-    dialect = Dialect(Analyser(), Space.of(None), "skip")
-    expected, refused = read_messages(whole, Vocabulary(), dialect)
+    dialect = Dialect(Analyser(), Space.of(None), "skip", whole_ids=True)
+    read = read_messages(whole, Vocabulary(), dialect)
+    expected, refused = read.batch, read.rejects
     counts = run(spark, tmp_path, [str(tmp_path)], part_bytes=3000)
 
     found = clean(tmp_path)

@@ -120,11 +120,11 @@ def _positions(builder: Any, packed: Any) -> Any:
     return builder.zext(builder.bitcast(packed, ir.VectorType(ir.IntType(8), WIDTH)), _VECTOR)
 
 
-def _beyond(builder: Any, lanes: Any, left: Any, right: Any) -> Any:
+def _beyond(builder: Any, vector_type: Any, left: Any, right: Any) -> Any:
     """By how much each unsigned lane of `left` is above that of `right`, as words: 0 where it is not."""
-    name = f"llvm.usub.sat.v{lanes.count}i{lanes.element.width}"
-    beyond = builder.module.declare_intrinsic(name, [], ir.FunctionType(lanes, [lanes] * 2))
-    called = builder.call(beyond, [builder.bitcast(left, lanes), builder.bitcast(right, lanes)])
+    name = f"llvm.usub.sat.v{vector_type.count}i{vector_type.element.width}"
+    beyond = builder.module.declare_intrinsic(name, [], ir.FunctionType(vector_type, [vector_type] * 2))
+    called = builder.call(beyond, [builder.bitcast(left, vector_type), builder.bitcast(right, vector_type)])
     return builder.bitcast(called, _VECTOR)
 
 
@@ -142,14 +142,14 @@ def _splat_low(builder: Any, number: Any) -> Any:
 _NO_WORDS = ir.Constant(_VECTOR, [0] * WIDTH)
 
 
-def _generator(lanes: Any, is_limit_first: bool) -> Any:
-    """Code that compares the lanes of eight words with those of a limit: which words have no lane beyond it."""
+def _generator(vector_type: Any, is_limit_first: bool) -> Any:
+    """Code that compares the parts of eight words with those of a limit: which words have no part beyond it."""
 
     def generate(context, builder, signature, args):
         loaded = _loaded(builder, _address(context, builder, signature.args[0], args[0], args[1]))
         limits = _splat_low(builder, args[2])
         pair = (limits, loaded) if is_limit_first else (loaded, limits)
-        return _bits_where_equal(builder, _beyond(builder, lanes, *pair), _NO_WORDS)
+        return _bits_where_equal(builder, _beyond(builder, vector_type, *pair), _NO_WORDS)
 
     return generate
 

@@ -63,17 +63,7 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
     """
     from nearcast.cli import match_actions
 
-    skip = on_bad == "skip" or (on_bad is None and rejects is not None)
-    options = match_actions.read_options(option or [])
-    request = match_actions.Request(
-        subscriptions,
-        method,
-        read_space(space),
-        options,
-        "skip" if skip else "raise",
-        weights,
-        make_ids,
-        analyser,
-        keep or [],
-    )
+    where = (subscriptions, method, read_space(space), match_actions.read_options(option or []))
+    how = on_bad or ("raise" if rejects is None else "skip")
+    request = match_actions.Request(*where, how, weights, make_ids, analyser, keep or [])
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -25,8 +25,7 @@ from nearcast.arguments import (
 )
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
-from nearcast.engine.payload.computed import distances_km, matched_words
-from nearcast.engine.payload.keep import COMPUTED, DISTANCE, WORDS, Kept, carried, keep_names, read_keep
+from nearcast.engine.payload.keep import COMPUTED, DISTANCE, WORDS, Kept, keep_names, read_keep
 from nearcast.engine.payload.sources import Sources
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
@@ -38,7 +37,7 @@ from nearcast.matching.row_params import NO_WEIGHTS
 from nearcast.matching.snapshot import Snapshot, merged
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
 from nearcast.matching.versions import Versions
-from nearcast.model import KINDS, MATCH, NEVER, NO_TIME, Found, Id, Kind, MessageBatch, Work
+from nearcast.model import KINDS, MATCH, NO_TIME, Found, Id, Kind, MessageBatch, Work
 from nearcast.tables import (
     Dialect,
     Names,
@@ -50,12 +49,10 @@ from nearcast.tables import (
     read_subscriptions,
     read_weights,
 )
-from nearcast.tables.attributes import all_attributes_of, attribute_rows
-from nearcast.tables.columns import times_of
-from nearcast.tables.faults import Faults, WithRejects
+from nearcast.tables.faults import WithRejects
 from nearcast.tables.ids.names import UNKNOWN
 from nearcast.tables.matches import pairs_table, sorted_pairs
-from nearcast.tables.messages import Messages, read_message_columns
+from nearcast.tables.messages import Messages
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -202,25 +199,15 @@ class Index(WithRejects):
 
     def explain_message(self, subscription: Id, message: Any) -> Explanation:
         """`explain`, of a messages table with one row."""
-        from nearcast.engine.explain import MessageWords, explain, with_score
-        from nearcast.engine.payload.explained import clauses_of, region_of
+        from nearcast.engine.payload.explained import explained
 
         with self.versions.pause():
-            row = self[subscription]
-            number = self._known(subscription)
-            place = region_of(self._kept_sources().take(number), self.analyser, self.space)
-            table = as_arrow(message)
-            columns = read_message_columns(table, self._message_dialect("raise"))
-            tokens, box, attributes = columns.tokens[0].as_py() or [], columns.boxes[0], all_attributes_of(table)
-            words = MessageWords(tokens, {} if attributes is None else attribute_rows(attributes)[0])
-            expires = int(times_of(self._kept_sources().take(number), "expires", Faults(1, "raise"), NEVER)[0])
-            wanted, time = clauses_of(row, self.analyser), int(columns.times[0])
-            found = explain(wanted, place, words, box, time != NO_TIME and time >= expires)
-            scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
-            if scored is None or not scored.kind.is_scored:
-                return found
-            score, least = scored.score(int(number[0]), self.message(tokens, box, NO_TIME))
-            return with_score(found, score, least, not place.is_box)
+            row, number = self[subscription], self._known(subscription)
+            return explained(self, row, int(number[0]), self._kept_sources().take(number), message)
+
+    def message_dialect(self, on_bad: OnBad) -> Dialect:
+        """How messages are read."""
+        return Dialect(self.analyser, self.space, on_bad, makes_ids=True)
 
     def _known(self, id: Any) -> np.ndarray:
         """int64[1]: the number of a subscription's id; int64[0] if there is none."""
@@ -325,7 +312,7 @@ class Index(WithRejects):
         is_computed = DISTANCE in keep or WORDS in keep
         with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
             published = self._published
-            read = read_messages(table, published.vocabulary, self._message_dialect(on_bad))
+            read = read_messages(table, published.vocabulary, self.message_dialect(on_bad))
             self.rejects = read.rejects
             kept = self._read_keep(keep, table, published)
             found = published.match(read.batch._replace(times=np.maximum(read.batch.times, time)), threads)
@@ -352,16 +339,10 @@ class Index(WithRejects):
         result = pairs_table(pairs, read.ids, published.names)
         if not kept:
             return result
-        at, numbers = pairs.messages(), pairs.subscriptions
-        columns = carried(kept, read.table, read.table_rows(at), published.sources, numbers)
-        sets = self._sets.values()
-        for each in kept:
-            if each.side == COMPUTED and each.column == DISTANCE:
-                columns[each.name] = distances_km(sets, read.batch, at, numbers)
-            elif each.side == COMPUTED:
-                columns[each.name] = matched_words(sets, published.vocabulary, read.batch, at, numbers)
-            result = result.append_column(each.name, columns[each.name])
-        return result
+        from nearcast.engine.payload.carried_columns import Origins, with_columns
+
+        origins = Origins(read, published.sources, tuple(self._sets.values()), published.vocabulary)
+        return with_columns(result, kept, pairs, origins)
 
     def match_batch(self, batch: MessageBatch, threads: int = 1) -> Found:
         """The matches of messages that `read_messages` has read. Ids are numbers of `names`."""
@@ -422,17 +403,14 @@ class Index(WithRejects):
         for each in self._sets.values():
             each.keep_up()
 
-    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> MessageBatch:
-        """A messages table as the terms and places of this index. With `whole_ids`, ids are whole numbers or texts
-        of such; else the ids of the batch sort as those of the table do.
-        """
-        return self.read_message_table(messages, on_bad=on_bad, whole_ids=whole_ids).batch
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> MessageBatch:
+        """A messages table as the terms and places of this index. The ids of the batch sort as those of the table."""
+        return self.read_message_table(messages, on_bad=on_bad).batch
 
-    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise", whole_ids: bool = False) -> Messages:
+    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
         """The same, with the ids and the rejects."""
         self.rejects = None
-        dialect = self._message_dialect(on_bad)._replace(whole_ids=a_flag(whole_ids, "whole_ids"))
-        read = read_messages(messages, self.vocabulary, dialect)
+        read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad))
         self.rejects = read.rejects
         return read
 
@@ -574,9 +552,6 @@ class Index(WithRejects):
 
     def _dialect(self, on_bad: OnBad) -> Dialect:
         return Dialect(self.analyser, self.space, on_bad, ids=self.names)
-
-    def _message_dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self.analyser, self.space, on_bad, makes_ids=True)
 
 
 def box_of(place: Sequence[float]) -> np.ndarray:

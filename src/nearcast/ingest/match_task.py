@@ -24,6 +24,7 @@ class MatchJob(NamedTuple):
     source: Source  # of messages
     attempts: str  # the folder for files that are not committed yet
     salts: int  # partitions per shard
+    schema: pa.Schema  # of the matches
 
     @property
     def n_partitions(self) -> int:
@@ -69,7 +70,7 @@ def _report(
     job: MatchJob, parts: Iterable[pa.Table], n_messages: int, n_visits: int, rejects: pa.Table
 ) -> dict[str, Any]:
     """Write the matches to a new file, unless there are none; return its name, the counts and the rejects."""
-    file = UniqueParquetFile(job.attempts, "part", job.sharded.matches_schema)
+    file = UniqueParquetFile(job.attempts, "part", job.schema)
     for part in parts:
         file.write(part)
     counts = (n_messages, len(rejects), n_visits, file.n_rows)

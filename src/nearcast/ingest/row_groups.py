@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,9 +15,11 @@ import pyarrow.parquet as pq
 
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.ingest.sources import group_neighbours, visible_files
+from nearcast.model import Id
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.storage.location import Location, locate
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import INT64, IdType, id_type_in
 
 MOST_BYTES = 256 << 20
 """Bytes of the rows that a task reads before it works on them: rows with long texts make small tasks."""
@@ -71,15 +74,17 @@ def n_rows_of(path: str) -> int:
 
 def pieces_of(path: str, most_rows: int) -> list[Piece]:
     """The table in pieces of at most `most_rows` rows and MOST_BYTES. A larger row group is read once per piece."""
-    pieces = []
+    pieces, first = [], None
     for file in parquet_files(path):
         try:
             with _opened(file) as opened:
-                about = opened.metadata
+                about, schema = opened.metadata, opened.schema_arrow
         except StorageError:
             raise
         except (pa.ArrowInvalid, OSError) as error:
             raise InvalidInput(f"{file.shown} cannot be read: {error}") from None
+        first = first or (file, schema)
+        _require_same_ids(first, (file, schema))
         for k in range(about.num_row_groups):
             n_rows, n_bytes = about.row_group(k).num_rows, about.row_group(k).total_byte_size
             n_pieces = min(n_rows, max(-(-n_rows // most_rows), -(-n_bytes // MOST_BYTES)))
@@ -87,6 +92,18 @@ def pieces_of(path: str, most_rows: int) -> list[Piece]:
             size = n_bytes // max(1, n_pieces)
             pieces += [Piece(file.url, k, a, b, size) for a, b in zip(edges[:-1], edges[1:], strict=True)]
     return pieces
+
+
+def _require_same_ids(*files: tuple[Location, pa.Schema]) -> None:
+    """Raise if the ids of two files of a table are of different types. Files without ids are left to their readers."""
+    if not all("id" in schema.names for _, schema in files):
+        return
+    one, other = (id_type_in(schema.empty_table()) for _, schema in files)
+    if one != other:
+        (place, _), (shown, _) = files
+        raise InvalidInput(
+            f"{shown.shown}: its ids are {other.words}, those of {place.shown} are {one.words}; write them as one type"
+        )
 
 
 @contextmanager
@@ -108,13 +125,23 @@ def in_tasks(pieces: list[Piece], most_rows: int) -> list[list[Piece]]:
 
 
 def read_pieces(pieces: Iterable[Piece], columns: Collection[str] | None = None) -> pa.Table:
-    """The rows of the pieces as one table, with all columns or those named. Columns that a file lacks are null."""
+    """The rows of the pieces as one table, with all columns or those named. Columns that a file lacks are null.
+
+    Neighbouring pieces of one row group are read once: writers such as Spark make row groups of many pieces.
+    """
     tables = []
-    for piece in pieces:
-        with _opened(locate(piece.file)) as file:
+    for (name, row_group), own in groupby(pieces, lambda piece: (piece.file, piece.row_group)):
+        with _opened(locate(name)) as file:
             wanted = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
-            tables.append(file.read_row_group(piece.row_group, columns=wanted).slice(piece.start, piece.n_rows))
+            whole = file.read_row_group(row_group, columns=wanted)
+            tables += [whole.slice(piece.start, piece.n_rows) for piece in own]
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def id_type_of(path: str) -> IdType:
+    """The type of the ids of a table."""
+    first = empty_table(path)
+    return INT64 if first is None else id_type_in(first)
 
 
 def empty_table(path: str) -> pa.Table | None:
@@ -173,8 +200,8 @@ class Source(NamedTuple):
         duplicates = self._duplicate_rows(task)
         if len(duplicates):
             ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
-            for row in duplicates.tolist():
-                faults.add(row, "id", duplicate_id_reason(ids[row]))
+            for row, shown in zip(duplicates.tolist(), ids.python(duplicates.tolist()), strict=True):
+                faults.add(row, "id", duplicate_id_reason(shown))
         first = sum(_n_rows(before) for before in self.tasks[:task])
         good = faults.good_rows
         rejects = _number_rows(faults.raise_or_reject(table), np.arange(table.num_rows) + first)
@@ -197,5 +224,5 @@ def _n_rows(task: list[Piece]) -> int:
     return sum(piece.n_rows for piece in task)
 
 
-def duplicate_id_reason(number: int) -> str:
-    return f"id {number} is already in this table; ids must differ"
+def duplicate_id_reason(shown: Id) -> str:
+    return f"id {shown!r} is already in this table; ids must differ"

@@ -122,7 +122,7 @@ def difference(before: Pairs, after: Pairs) -> SignedPairs:
 
 
 def module_name(method: str) -> str:
-    """The name of a method's module."""
+    """The name of the module of a method that has one of its own."""
     return method.replace("+", "_plus").replace("-", "_")
 
 
@@ -132,7 +132,7 @@ def find_moving_method(name: str) -> type[MovingMethod]:
     package = importlib.import_module("nearcast.moving")
     if name not in REGISTRY and module_name(name) in {each.name for each in pkgutil.iter_modules(package.__path__)}:
         importlib.import_module(f"nearcast.moving.{module_name(name)}")
-    if name not in REGISTRY:
+    if name not in REGISTRY and name not in moving_methods():
         raise UnknownMethod(f"no moving method '{name}'; there are auto, {', '.join(moving_methods())}")
     return REGISTRY[name]
 

@@ -22,6 +22,7 @@ from nearcast.model import MessageBatch
 from nearcast.sharding.index_handle import IndexHandle
 from nearcast.sharding.match_shards import CHUNK, match_all_in_parts, match_one_in_parts, route_table
 from nearcast.tables import Dialect, OnBad
+from nearcast.tables.ids import as_text
 from nearcast.tables.matches import sorted_pairs
 from nearcast.tables.messages import read_message_columns
 
@@ -127,7 +128,7 @@ def _matches(
     scores: np.ndarray | None,
 ) -> pa.RecordBatch:
     at = pa.array(rows)
-    columns = {"message": ids.take(at), "subscription": one_array(subscriptions)}
+    columns = {"message": ids.take(at), "subscription": as_text(one_array(subscriptions))}
     if job.handle.is_scored:
         columns["score"] = (
             pa.nulls(len(rows), pa.float64()) if scores is None else pa.array(scores, mask=np.isnan(scores))
@@ -140,8 +141,10 @@ def count_rows(job: FrameJob, batch: pa.RecordBatch, n_good: int) -> pa.RecordBa
     """Two rows of the matches without a message: in place of the subscription they have the number of good messages of
     a batch, and that of its bad ones, below 0. Spark sums them up on the way and drops them.
     """
-    counts = np.array([n_good, n_good - batch.num_rows])
-    columns = {"message": pa.nulls(2, job.columns.ids(batch.slice(0, 0)).type), "subscription": pa.array(counts)}
+    counts = pa.array([n_good, n_good - batch.num_rows])
+    if job.handle.has_names:
+        counts = counts.cast(pa.string())
+    columns = {"message": pa.nulls(2, job.columns.ids(batch.slice(0, 0)).type), "subscription": counts}
     if job.handle.is_scored:
         columns["score"] = pa.nulls(2, pa.float64())
     columns |= {name: pa.nulls(2, batch.column(at).type) for name, at in job.columns.keep}

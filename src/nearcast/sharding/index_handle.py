@@ -17,11 +17,13 @@ from nearcast.arrays.manifest import MANIFEST
 from nearcast.engine.index import Index, open_index
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
+from nearcast.model import KINDS
 from nearcast.sharding.normalise import SERVED_KINDS
 from nearcast.sharding.sharded_index import REJECTS, ShardedIndex, open_sharded, shard_index
 from nearcast.storage.index_folder import saved_manifest
 from nearcast.storage.location import Location, locate
 from nearcast.tables import REJECTS_SCHEMA, Dialect
+from nearcast.tables.ids import INT64, header_of
 from nearcast.text.analyser import Analyser
 
 _MOST_OPENED = 8  # indexes without shards that a worker keeps open
@@ -38,12 +40,18 @@ class IndexHandle(NamedTuple):
     space: dict[str, Any]
     analyser: dict[str, Any]
     sharded: ShardedIndex | None = None
+    id_type: str = "int64"  # of the subscriptions, as `tables.ids.header_of` says it
     attributes: tuple[str, ...] = ()  # the columns of messages that filters of subscriptions name
+
+    @property
+    def has_names(self) -> bool:
+        """Whether the subscriptions' ids are no numbers. In a DataFrame they are strings, since Spark has no UUIDs."""
+        return self.id_type != "int64"
 
     @property
     def dialect(self) -> Dialect:
         """How messages for this index are read."""
-        return Dialect(Analyser.from_header(self.analyser), Space.from_header(self.space), "skip", whole_ids=True)
+        return Dialect(Analyser.from_header(self.analyser), Space.from_header(self.space), "skip")
 
     def open(self) -> Index:
         """The whole index, where it has one shard or none; opened once per process."""
@@ -77,7 +85,7 @@ def _handle_of_index(root: Location) -> IndexHandle:
     manifest = saved_manifest(root.url)
     path, generation = root.url, manifest["generation"]
     header = manifest["header"]
-    others = sorted(header.keys() - {"vocabulary", "analyser", *SERVED_KINDS})
+    others = sorted((header.keys() & KINDS.keys()) - {*SERVED_KINDS})
     if others:
         raise InvalidInput(
             f"{root.shown} has subscriptions of kind {', '.join(others)}; Spark serves {', '.join(SERVED_KINDS)}"
@@ -85,8 +93,8 @@ def _handle_of_index(root: Location) -> IndexHandle:
     n_bytes = sum(int(entry["bytes"]) for entry in manifest["arrays"].values())
     space = header["match"]["space"]
     index = _opened_index(path, generation)
-    names = index.vocabulary.attributes
-    return IndexHandle(path, generation, 1, index.is_scored, n_bytes, space, header["analyser"], None, names)
+    names, id_type = index.vocabulary.attributes, header_of(index.names.type or INT64) or "int64"
+    return IndexHandle(path, generation, 1, index.is_scored, n_bytes, space, header["analyser"], None, id_type, names)
 
 
 def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
@@ -100,6 +108,7 @@ def _handle_of_shards(sharded: ShardedIndex) -> IndexHandle:
         manifest["space"],
         manifest["analyser"],
         sharded,
+        header_of(sharded.id_type) or "int64",
         sharded.attributes,
     )
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arrays.arrow import list_parts
+from nearcast.arrays.arrow import list_parts, one_array
 from nearcast.arrays.jit import kernel
-from nearcast.arrays.ragged import sort_in_place, starts_of, take
-from nearcast.model import Found, MessageBatch
+from nearcast.arrays.ragged import distinct, sort_in_place, starts_of, take
+from nearcast.model import Found
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.sharding.routing.replicas import Visits, mark_reported_pairs, shard_lists
 from nearcast.sharding.routing.router import Routed
@@ -19,6 +19,8 @@ from nearcast.sharding.sharded_index import ShardedIndex, shard_index, shard_rep
 from nearcast.tables import OnBad, matches_table
 from nearcast.tables.columns import column, require_one
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import IdColumn, Names, id_column, id_type_in
+from nearcast.tables.messages import Messages
 
 VISITS = "_visits"
 """A column of routed messages: all shards that a message visits, or null where it visits one."""
@@ -47,7 +49,7 @@ def id_order(messages: pa.Table) -> np.ndarray | None:
     require_one(messages, ("id",), "messages")
     if column(messages, "id") is None:
         return None
-    ids = ids_with_repeats(messages, Faults(messages.num_rows, "skip"))
+    ids = ids_with_repeats(messages, Faults(messages.num_rows, "skip")).numbers
     return None if (ids[1:] >= ids[:-1]).all() else np.argsort(ids, kind="stable")
 
 
@@ -64,10 +66,9 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
     """Match each message against every shard that it must visit."""
     messages = in_id_order(contract_columns(sharded, messages))
     if sharded.n_shards == 1:
-        index = shard_index(sharded, 0)
-        batch = index.read_messages(messages, on_bad=on_bad, whole_ids=True)
-        rejects = index.rejects
-        return Matched(_match_batch(sharded, 0, batch), rejects, batch.size, batch.size)
+        read = shard_index(sharded, 0).read_message_table(messages, on_bad=on_bad)
+        n = read.batch.size
+        return Matched(_match_messages(sharded, 0, read), read.rejects, n, n)
     routed = shard_router(sharded).route(messages, on_bad)
     parts = _match_routed(sharded, _with_tokens(messages, routed.tokens), routed)
     return Matched(parts, routed.rejects, messages.num_rows - len(routed.rejects), len(routed.rows))
@@ -75,8 +76,12 @@ def match_all_in_parts(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad 
 
 def match_all_shards(sharded: ShardedIndex, messages: pa.Table, on_bad: OnBad = "skip") -> pa.Table:
     """The matches of all shards as one table."""
-    parts = match_all_in_parts(sharded, messages, on_bad).parts
-    return pa.concat_tables([sharded.matches_schema.empty_table(), *parts])
+    return _joined(sharded, messages, match_all_in_parts(sharded, messages, on_bad).parts)
+
+
+def _joined(sharded: ShardedIndex, messages: pa.Table, parts: Iterator[pa.Table]) -> pa.Table:
+    message_type = id_type_in(messages).arrow
+    return pa.concat_tables([sharded.matches_schema(message_type).empty_table(), *parts])
 
 
 def _match_routed(sharded: ShardedIndex, messages: pa.Table, routed: Routed) -> Iterator[pa.Table]:
@@ -86,23 +91,37 @@ def _match_routed(sharded: ShardedIndex, messages: pa.Table, routed: Routed) -> 
         if a == b:
             continue
         chunk = messages.slice(first, stop - first).combine_chunks()
-        found = _match_visits(sharded, chunk, routed.rows[a:b] - first, routed.shards[a:b])
-        yield _table(sharded, routed.ids[first:stop], found)
+        found, names = _match_visits(sharded, chunk, routed.rows[a:b] - first, routed.shards[a:b])
+        yield _table(sharded, routed.ids.part(first, stop), found, names)
 
 
-def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shards: np.ndarray) -> Found:
-    """The subscriptions of each message of a chunk, from all shards that it visits."""
+def _match_visits(sharded: ShardedIndex, chunk: pa.Table, rows: np.ndarray, shards: np.ndarray) -> tuple[Found, Names]:
+    """(the subscriptions of each message of a chunk, from all shards that it visits; their names)."""
     order, groups = _group_by_shard(shards)
-    ids, counts, scores = [], [], []
+    parts, counts, scores = [], [], []
     for shard, visitors in groups.items():
         index = shard_index(sharded, shard)
-        found = index.match_batch(index.read_messages(chunk.take(pa.array(rows[visitors])), whole_ids=True))
-        ids.append(found.ids)
+        found = index.match_batch(index.read_messages(chunk.take(pa.array(rows[visitors]))))
+        parts.append((found.ids, index.names))
         counts.append(np.diff(found.starts))
         scores.append(_scores(found))
+    ids, names = _numbered_together(parts)
     all_scores = np.concatenate(scores) if sharded.n_ranked else None
-    runs = Found(np.concatenate(ids), starts_of(np.concatenate(counts)), all_scores)
-    return _merge_runs(runs, rows[order], chunk.num_rows)
+    runs = Found(ids, starts_of(np.concatenate(counts)), all_scores)
+    return _merge_runs(runs, rows[order], chunk.num_rows), names
+
+
+def _numbered_together(parts: list[tuple[np.ndarray, Names]]) -> tuple[np.ndarray, Names]:
+    """(the found ids of all parts, as numbers of one table of names; that table). Each shard numbers by itself."""
+    if all(names.is_plain for _, names in parts):
+        return np.concatenate([numbers for numbers, _ in parts]), Names()
+    own = [distinct(numbers) for numbers, _ in parts]
+    ids = [one_array(names.arrow(numbers)) for numbers, (_, names) in zip(own, parts, strict=True) if len(numbers)]
+    together = Names()
+    together_numbers = together.add(id_column(pa.chunked_array(ids))) if ids else np.empty(0, np.int64)
+    of_part = np.split(together_numbers, np.cumsum([len(numbers) for numbers in own])[:-1])
+    places = (np.searchsorted(mine, numbers) for mine, (numbers, _) in zip(own, parts, strict=True))
+    return np.concatenate([new[at] for new, at in zip(of_part, places, strict=True)]), together
 
 
 def _merge_runs(runs: Found, rows: np.ndarray, n_rows: int) -> Found:
@@ -170,9 +189,13 @@ def _scores(found: Found) -> np.ndarray:
     return np.full(len(found.ids), np.nan) if found.scores is None else found.scores
 
 
-def _table(sharded: ShardedIndex, message_ids: np.ndarray, found: Found) -> pa.Table:
+def _table(sharded: ShardedIndex, message_ids: IdColumn, found: Found, names: Names) -> pa.Table:
     """A matches table. It has scores if any subscription of the index is ranked, even if these matches have none."""
-    return matches_table(message_ids, found.ids, found.starts, _scores(found) if sharded.n_ranked else None)
+    schema = sharded.matches_schema(message_ids.type.arrow)
+    if not len(found.ids):  # an empty shard does not know the type of its ids
+        return schema.empty_table()
+    scores = _scores(found) if sharded.n_ranked else None
+    return matches_table(message_ids, found.ids, found.starts, scores, names).cast(schema)
 
 
 def _with_tokens(messages: pa.Table, tokens: pa.Array | None) -> pa.Table:
@@ -198,7 +221,7 @@ def route_table(sharded: ShardedIndex, messages: pa.Table) -> tuple[dict[int, pa
 
 def match_one_shard(sharded: ShardedIndex, shard: int, messages: pa.Table) -> pa.Table:
     """The pairs that this shard reports for messages of `route_table`; over all shards, each pair occurs once."""
-    return pa.concat_tables([sharded.matches_schema.empty_table(), *match_one_in_parts(sharded, shard, messages)])
+    return _joined(sharded, messages, match_one_in_parts(sharded, shard, messages))
 
 
 def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) -> Iterator[pa.Table]:
@@ -206,21 +229,22 @@ def match_one_in_parts(sharded: ShardedIndex, shard: int, messages: pa.Table) ->
     messages = in_id_order(messages)
     values, starts = list_parts(messages[VISITS])
     visits = Visits(starts, values.to_numpy(zero_copy_only=False).astype(np.int32))
-    return _match_batch(sharded, shard, shard_index(sharded, shard).read_messages(messages, whole_ids=True), visits)
+    read = shard_index(sharded, shard).read_message_table(messages)
+    return _match_messages(sharded, shard, read, visits)
 
 
-def _match_batch(
-    sharded: ShardedIndex, shard: int, batch: MessageBatch, visits: Visits | None = None
+def _match_messages(
+    sharded: ShardedIndex, shard: int, read: Messages, visits: Visits | None = None
 ) -> Iterator[pa.Table]:
     """The matches of one shard chunk by chunk; with `visits`, without the pairs that another shard reports."""
-    index = shard_index(sharded, shard)
+    index, batch = shard_index(sharded, shard), read.batch
     for first in range(0, batch.size, CHUNK):
         part = batch.part(first, min(first + CHUNK, batch.size))
         found = index.match_batch(part)
         if visits is not None:
             here = Visits(visits.starts[first : first + part.size + 1], visits.shards)
             found = _reported(sharded, shard, here, found)
-        yield _table(sharded, part.ids, found)
+        yield _table(sharded, read.ids.part(first, first + part.size), found, index.names)
 
 
 def _reported(sharded: ShardedIndex, shard: int, visits: Visits, found: Found) -> Found:

@@ -9,8 +9,9 @@ from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NO_TIME
 from nearcast.tables import REJECTS_SCHEMA, Dialect
-from nearcast.tables.columns import cast, column, floats_of, strings_of, times_of, tokens_of, whole_numbers
+from nearcast.tables.columns import cast, column, floats_of, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import IdColumn, read_ids
 from nearcast.tables.messages import read_message_columns
 from nearcast.tables.places import boxes_of
 
@@ -84,12 +85,11 @@ def normalise_subscriptions(table: pa.Table, ids: np.ndarray, dialect: Dialect) 
     return pa.table(fields, SUBSCRIPTIONS_SCHEMA)
 
 
-def ids_with_repeats(table: pa.Table, faults: Faults) -> np.ndarray:
-    """int64[n]: the ids of a table. Unlike `read_ids`, a repeated id is no fault; a missing id is."""
-    values = column(table, "id")
-    if values is None:
-        raise InvalidInput("no column 'id'; give each row a whole number", column="id")
-    return whole_numbers(values, "id", faults)
+def ids_with_repeats(table: pa.Table, faults: Faults, *, whole: bool = False) -> IdColumn:
+    """The ids of a table. A repeated id is no fault; a missing id is, and a missing column raises."""
+    if column(table, "id") is None:
+        raise InvalidInput("no column 'id'; give each row a whole number, a string or a UUID", column="id")
+    return read_ids(table, faults, "rows", may_repeat=True, whole=whole)
 
 
 def with_source(rejects: pa.Table, source: str) -> pa.Table:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.sharding.routing.router import Router
 from nearcast.sharding.shard_build import KEYS, NO_SUBSCRIPTIONS, BuildSettings, BuiltShard, build_shard
@@ -109,7 +110,7 @@ def _visit_statistics(router: Router, sample: pa.Table | None) -> dict[str, Any]
         return {"shards_per_message": None, "messages_max_over_mean": None}
     routed = router.route(sample)
     visits = np.bincount(routed.shards, minlength=router.n_shards)
-    n_messages = max(1, len(np.unique(routed.rows)))
+    n_messages = max(1, len(distinct(routed.rows)))
     return {
         "shards_per_message": len(routed.rows) / n_messages,
         "messages_max_over_mean": float(visits.max() / max(visits.mean(), 1e-9)),

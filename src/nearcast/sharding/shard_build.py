@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
 from nearcast.engine.index import build_index
-from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
+from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, ids_with_repeats
 from nearcast.sharding.routing.replicas import Replicas, save_replicas
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, planned_router
 from nearcast.storage.location import locate
+from nearcast.tables.faults import Faults
+from nearcast.tables.ids import Names
 from nearcast.text.analyser import Analyser
 
 SHARDS = "_shards"
@@ -52,7 +54,8 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     """Build a shard and save it in a uniquely named folder of this attempt."""
     attempt = f"{shard:05d}-{uuid.uuid4().hex[:12]}"
     target = locate(settings.folder).child("shards", attempt)
-    table = table.take(pc.sort_indices(table["id"]))  # the same index whatever the order in which the parts arrived
+    ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
+    table = table.take(pa.array(np.argsort(ids.numbers)))  # the same index in whatever order the parts arrived
     subscriptions = table.drop_columns([SHARDS])
     index = build_index(
         subscriptions,
@@ -67,7 +70,7 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     rejects = index.rejects
     assert rejects is not None
     index.save(target.child("index").url)
-    save_replicas(target.child("copies").url, _replicas(table))
+    save_replicas(target.child("copies").url, _replicas(table, index.names))
     target.child(KEYS).write(np.ascontiguousarray(keys, np.int64).tobytes())
     n_bytes = sum(file.size for file in target.files())
     return BuiltShard(
@@ -85,9 +88,9 @@ def _sampled_visitors(settings: BuildSettings, shard: int) -> pa.Table | None:
     return sample.take(pa.array(routed.rows[routed.shards == shard]))
 
 
-def _replicas(table: pa.Table) -> Replicas:
+def _replicas(table: pa.Table, names: Names) -> Replicas:
     replicated = table.filter(pc.is_valid(table[SHARDS]))
-    ids = replicated["id"].cast(pa.int64()).to_numpy()
+    ids = names.find(ids_with_repeats(replicated, Faults(replicated.num_rows, "skip")))
     values, starts = list_parts(replicated[SHARDS])
     order = np.argsort(ids, kind="stable")
     shards, starts = take(values.to_numpy(zero_copy_only=False).astype(np.int32), starts, order)

@@ -33,7 +33,8 @@ from nearcast.sharding.routing.router import Router
 from nearcast.sharding.weights import Weights
 from nearcast.storage.leftovers import abandoned_below, remove_quietly
 from nearcast.storage.location import Location, locate
-from nearcast.tables import MATCHES_SCHEMA, RANKED_SCHEMA
+from nearcast.tables.ids import INT64, IdType, of_header
+from nearcast.tables.matches import matches_schema
 
 T = TypeVar("T")
 FORMAT = ["nearcast-shards", 3]
@@ -70,8 +71,13 @@ class ShardedIndex(NamedTuple):
         return tuple(self.manifest.get("attributes", ()))
 
     @property
-    def matches_schema(self) -> pa.Schema:
-        return RANKED_SCHEMA if self.n_ranked else MATCHES_SCHEMA
+    def id_type(self) -> IdType:
+        """The type of the subscriptions' ids."""
+        return of_header(self.manifest.get("id_type", "int64")) or INT64
+
+    def matches_schema(self, messages: pa.DataType = INT64.arrow) -> pa.Schema:
+        """The schema of the matches of messages with ids of this type."""
+        return matches_schema(messages, self.id_type.arrow, bool(self.n_ranked))
 
     @property
     def nbytes(self) -> int:

@@ -24,7 +24,7 @@ def stamps(*seconds: int | None) -> pa.Array:
 
 def test_tracks_are_read_in_order_of_time() -> None:
     tracks = read_tracks({"id": [1, 1, 2], "time": stamps(5, 3, 4), "lon": [1.0, 2.0, 3.0], "lat": [0, 0, 0]}, LONLAT)
-    assert tracks.ids.tolist() == [1, 2, 1] and tracks.places.tolist() == [[2, 0], [3, 0], [1, 0]]
+    assert tracks.ids.python() == [1, 2, 1] and tracks.places.tolist() == [[2, 0], [3, 0], [1, 0]]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from nearcast import spark as ncs
 from nearcast.arrays.jit.mode import compile_now
 from nearcast.bench.spark_runs.processes import cpu_seconds
-from nearcast.bench.spark_runs.rates import SPACE, Data, seconds_of
+from nearcast.bench.spark_runs.rates import SPACE, Data, in_turns, median_of, seconds_of
 from nearcast.engine.index import Index, build_index
 from nearcast.errors import NearcastError
 from nearcast.spark.batch.match import match_batch
@@ -83,16 +83,10 @@ def warm_up(jobs: dict[str, Job]) -> None:
 
 def cpu_of_each(jobs: dict[str, Job], n_messages: int, rounds: int) -> dict[str, float]:
     """Median microseconds of CPU for a message, by job. The jobs take turns."""
-    found: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(rounds):
-        for name, job in jobs.items():
-            before = cpu_seconds()
-            job()
-            after = cpu_seconds()
-            if before is None or after is None:
-                raise NearcastError("CPU times of processes are read from /proc, which is not here")
-            found[name].append(1e6 * (after - before) / n_messages)
-    return {name: statistics.median(values) for name, values in found.items()}
+    found = {name: median_of(times).cpu for name, times in in_turns(jobs, rounds).items()}
+    if None in found.values():
+        raise NearcastError("CPU times of processes are read from /proc, which is not here")
+    return {name: 1e6 * cpu / n_messages for name, cpu in found.items() if cpu is not None}
 
 
 # -- the paths

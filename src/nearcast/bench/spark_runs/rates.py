@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,30 +84,34 @@ def match(session: SparkSession, data: Data, layout: Layout) -> float:
 
 
 def against_join(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
-    """Seconds of the pipeline (build and match) and of the join, in turns. Both must find the same pairs."""
-    builds, matches, joins = [], [], []
-    for _ in range(rounds):
-        builds.append(build(session, data, shards))
-        matches.append(match(session, data, "auto"))
-        joins.append(seconds_of(lambda: plain_join(session, data.subscriptions, data.messages, data.path("joined"))))
-    pairs = _require_same(data.path("matches-auto"), data.path("joined"))
-    ours = statistics.median(builds) + statistics.median(matches)
-    return {
-        "subscriptions": data.n_subscriptions,
-        "messages": data.n_messages,
-        "pairs": pairs,
-        "join_seconds": statistics.median(joins),
-        "build_seconds": statistics.median(builds),
-        "match_seconds": statistics.median(matches),
-        "ratio": statistics.median(joins) / ours,
+    """Time of the pipeline (build and match) and of the join, in turns. Both must find the same pairs."""
+    jobs: dict[str, Callable[[], Any]] = {
+        "build": lambda: build(session, data, shards),
+        "match": lambda: match(session, data, "auto"),
+        "join": lambda: plain_join(session, data.subscriptions, data.messages, data.path("joined")),
     }
+    spent = {name: median_of(times) for name, times in in_turns(jobs, rounds).items()}
+    pairs = _require_same(data.path("matches-auto"), data.path("joined"))
+    found: dict[str, Any] = {"subscriptions": data.n_subscriptions, "messages": data.n_messages, "pairs": pairs}
+    for name, time_spent in spent.items():
+        found |= {f"{name}_seconds": time_spent.seconds, f"{name}_cpu_seconds": time_spent.cpu}
+    found["ratio"] = spent["join"].seconds / (spent["build"].seconds + spent["match"].seconds)
+    found["cpu_ratio"] = _over(spent["join"].cpu, _sum(spent["build"].cpu, spent["match"].cpu))
+    return found
 
 
 def against_library(session: SparkSession, data: Data, shards: int, rounds: int) -> dict[str, Any]:
-    """Messages per second and core of the library in one thread and of Spark on all cores."""
+    """Messages per second and core, and CPU of a message, of the library in one thread and of Spark on all cores.
+
+    Where other processes run on the cores, only the CPU times are to be compared.
+    """
     cores = cores_of(session)
     build_seconds = build(session, data, shards)
-    library, n_library = _library_rate(data, rounds)
+    n_library = min(data.n_messages, _LIBRARY_MESSAGES)
+    jobs: dict[str, Callable[[], Any]] = {"library": _library_job(data, n_library)}
+    jobs |= {layout: partial(match, session, data, layout) for layout in LAYOUTS}
+    spent = {name: median_of(times) for name, times in in_turns(jobs, rounds).items()}
+    library, library_cpu = n_library / spent["library"].seconds, _us_each(spent["library"].cpu, n_library)
     measured: dict[str, Any] = {
         "subscriptions": data.n_subscriptions,
         "messages": data.n_messages,
@@ -115,13 +120,15 @@ def against_library(session: SparkSession, data: Data, shards: int, rounds: int)
         "build_seconds": build_seconds,
         "library_messages": n_library,
         "library_per_core_per_second": library,
+        "library_cpu_us_per_message": library_cpu,
     }
     for layout in LAYOUTS:
-        before = cpu_seconds()
-        rate = data.n_messages / statistics.median(match(session, data, layout) for _ in range(rounds)) / cores
+        rate = data.n_messages / spent[layout].seconds / cores
+        cpu = _us_each(spent[layout].cpu, data.n_messages)
         measured[f"{layout}_per_core_per_second"] = rate
         measured[f"{layout}_share_of_library"] = rate / library
-        measured[f"{layout}_cpu_us_per_message"] = _us_each(before, rounds * data.n_messages)
+        measured[f"{layout}_cpu_us_per_message"] = cpu
+        measured[f"{layout}_cpu_share_of_library"] = _over(library_cpu, cpu)
         k = _n_pairs(data.path(f"matches-{layout}")) / data.n_messages
         measured[f"{layout}_model_us_per_message"] = us_per_message(
             data.n_subscriptions / shards, k, layout == "sharded", Constants()
@@ -129,26 +136,33 @@ def against_library(session: SparkSession, data: Data, shards: int, rounds: int)
     return measured | {"matches_per_message": k}
 
 
-def _us_each(before: float | None, n: int) -> float | None:
-    """CPU microseconds of all processes since `before`, divided by n."""
-    now = cpu_seconds()
-    return None if before is None or now is None else 1e6 * (now - before) / n
+def _us_each(seconds: float | None, n: int) -> float | None:
+    return None if seconds is None else 1e6 * seconds / n
+
+
+def _sum(left: float | None, right: float | None) -> float | None:
+    return None if left is None or right is None else left + right
+
+
+def _over(above: float | None, below: float | None) -> float | None:
+    """The quotient; None if a time is not known, or too short to be counted."""
+    return above / below if above is not None and below else None
 
 
 def _n_pairs(folder: str) -> int:
     return sum(pq.read_metadata(file).num_rows for file in Path(folder).glob("*.parquet"))
 
 
-def _library_rate(data: Data, rounds: int) -> tuple[float, int]:
+def _library_job(data: Data, n: int) -> Callable[[], None]:
+    """Match the first n messages from Parquet to Parquet."""
     index = build_index(data.subscriptions, space=SPACE)
-    n = min(data.n_messages, _LIBRARY_MESSAGES)
 
     def once() -> None:
         with pq.ParquetWriter(data.path("library.parquet"), _PAIRS) as writer:
             for table in _tables(data.messages, n):
                 writer.write_table(index.match(table))
 
-    return n / statistics.median(seconds_of(once) for _ in range(rounds)), n
+    return once
 
 
 def _tables(path: str, n: int) -> Iterator[pa.Table]:
@@ -174,6 +188,30 @@ def seconds_of(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+class Spent(NamedTuple):
+    """The time that a job took."""
+
+    seconds: float
+    cpu: float | None  # seconds of all processes; None where it is not known
+
+
+def in_turns(jobs: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[Spent]]:
+    """What each job took, round by round. The jobs take turns, so that what else runs meets all of them."""
+    found: dict[str, list[Spent]] = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            before = cpu_seconds()
+            seconds = seconds_of(job)
+            after = cpu_seconds()
+            found[name].append(Spent(seconds, None if before is None or after is None else after - before))
+    return found
+
+
+def median_of(times: Sequence[Spent]) -> Spent:
+    cpu = [each.cpu for each in times if each.cpu is not None]
+    return Spent(statistics.median(each.seconds for each in times), statistics.median(cpu) if cpu else None)
 
 
 # -- the competitor

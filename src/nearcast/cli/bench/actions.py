@@ -30,7 +30,8 @@ from nearcast.cli.options import read_names
 from nearcast.cli.pipeline.spark_console import grid
 from nearcast.errors import InvalidInput
 
-_JOIN_TITLES = ("subscriptions", "messages", "pairs", "join s", "build s", "match s", "ratio")
+_JOIN_TIMES = ("build s", "build CPU s", "match s", "match CPU s", "join s", "join CPU s", "ratio", "CPU ratio")
+_JOIN_TITLES = ("subscriptions", "messages", "pairs", *_JOIN_TIMES)
 
 
 def choose_sweep(sweep: str | None, workload: str | None, sizes: dict[str, int]) -> Sweep:
@@ -195,7 +196,7 @@ def show_spark(result: dict[str, Any], out: Path | None, as_json: bool) -> None:
         out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     shown: list[Any] = []
     if "join" in result:
-        rows = [[f"{v:,}" if isinstance(v, int) else f"{v:,.2f}" for v in line.values()] for line in result["join"]]
+        rows = [list(map(_shown, line.values())) for line in result["join"]]
         shown.append(text_table(_JOIN_TITLES, rows, title="Against the plain join, build and match together"))
     rest: dict[str, Any] = {
         name: result[name] for name in ("library", "frames", "task_ms", "micro_batch") if name in result
@@ -203,6 +204,12 @@ def show_spark(result: dict[str, Any], out: Path | None, as_json: bool) -> None:
     if "memory" in result:
         rest["memory"] = {f"{each['workers']} worker(s)": _in_mb(each) for each in result["memory"]}
     show(result, as_json, Group(*shown, grid(rest)))
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 def _in_mb(each: dict[str, Any]) -> str:

@@ -53,7 +53,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     faults = Faults(table.num_rows, "skip")
     try:
         is_insert = _operations(table, faults)
-        ids = ids_with_repeats(table, faults)
+        ids = ids_with_repeats(table, faults, whole=True).numbers
         given_order = column(table, "order")
         order = None if given_order is None else whole_numbers(given_order, "order", faults)
     except InvalidInput as error:

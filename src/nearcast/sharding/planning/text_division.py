@@ -7,6 +7,7 @@ import heapq
 import numpy as np
 
 from nearcast.arrays.intmap import IntMap
+from nearcast.arrays.ragged import distinct
 from nearcast.model import RowBatch
 from nearcast.sharding.planning.workload_sample import MATCH_NS, MESSAGE_NS, WorkloadSample
 from nearcast.sharding.routing.areas import EVERYWHERE_AREA, NO_KEY, Areas, Rows, assign_rows, mix_hash
@@ -102,7 +103,7 @@ def _weights(
     sample: WorkloadSample, keys: np.ndarray, is_divided: np.ndarray, is_here: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """(keys, nanoseconds): the cost of the visits and matches that each key causes among the messages here."""
-    known = np.unique(keys[is_divided & (keys != NO_KEY)])
+    known = distinct(keys[is_divided & (keys != NO_KEY)])
     of_message = np.repeat(is_here, np.diff(sample.messages.term_starts))
     hashes = hashes_of_terms(sample.vocabulary)[sample.messages.terms[of_message]]
     of_match = np.repeat(is_here, np.diff(sample.match_starts))

@@ -23,7 +23,7 @@ FORMAT = ("nearcast-copies", 1)
 class Replicas(NamedTuple):
     """The subscriptions of one shard that other shards store too."""
 
-    ids: np.ndarray  # int64[n]    ascending
+    ids: np.ndarray  # int64[n]    ascending, as the index of the shard numbers them
     starts: np.ndarray  # int64[n+1]
     shards: np.ndarray  # int32[...]  all shards of each subscription, ascending
 

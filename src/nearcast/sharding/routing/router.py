@@ -27,6 +27,7 @@ from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
+from nearcast.tables.ids import IdColumn
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
@@ -40,7 +41,7 @@ class Routed(NamedTuple):
 
     rows: np.ndarray  # int64[k]  of the messages table, ascending
     shards: np.ndarray  # int32[k]  ascending within a row
-    ids: np.ndarray  # int64[n]  of all rows of the table, good and bad
+    ids: IdColumn  # of all rows of the table, good and bad
     tokens: pa.Array | None  # of all rows; None where the text was not read
     rejects: pa.Table
 
@@ -97,7 +98,7 @@ class Router:
             hashes = hashes_of(tokens)
         pairs = self.route_read(Messages(read.ids.numbers[good], read.boxes[good], hashes, starts))
         rows, shards = _distinct_pairs(good[pairs[:, 0]], pairs[:, 1])
-        return Routed(rows, shards, read.ids.numbers, read.tokens if self.reads_text else None, read.rejects)
+        return Routed(rows, shards, read.ids, read.tokens if self.reads_text else None, read.rejects)
 
     def route_read(self, messages: Messages) -> np.ndarray:
         """int64[k,2]: (row, shard), rows ascending, of messages whose tokens are hashed."""
@@ -191,9 +192,7 @@ class Router:
         maps = {
             name: IntMap.from_arrays(IntMapArrays(arrays[f"{name}.keys"], arrays[f"{name}.values"])) for name in _MAPS
         }
-        dialect = Dialect(
-            Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip", whole_ids=True
-        )
+        dialect = Dialect(Analyser.from_header(header["analyser"]), Space.from_header(header["space"]), "skip")
         return cls(areas, dialect, **maps)
 
 

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
-from nearcast.ingest.row_groups import Source, TablePart, sampled_rows
+from nearcast.ingest.row_groups import Source, TablePart, id_type_of, sampled_rows
 from nearcast.matching.method import find_method
 from nearcast.sharding.normalise import served_dialect
 from nearcast.sharding.payloads import NO_SHARD, ArrowPayload, join_tables
@@ -52,6 +53,7 @@ from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.storage.leftovers import remove_quietly
 from nearcast.storage.location import Location, locate
 from nearcast.tables import Dialect, OnBad
+from nearcast.tables.ids import header_of
 from nearcast.text.analyser import Analyser
 
 SAMPLED_SUBSCRIPTIONS, SAMPLED_MESSAGES = 100_000, 20_000
@@ -90,7 +92,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
     if shards is not None and shards < 1:
         raise InvalidInput(f"an index has at least one shard, not {shards}")
     find_method("match", method)
-    dialect = served_dialect(Dialect(Analyser.of(analyser), Space.of(space), whole_ids=True))
+    dialect = served_dialect(Dialect(Analyser.of(analyser), Space.of(space)))
     given = weights if weights is None or isinstance(weights, Weights) else given_weights(weights)
     folder = new_version(out)
     try:
@@ -103,6 +105,7 @@ def build_sharded(  # noqa: PLR0913  each is a choice of the user
         settings = BuildSettings(folder.url, method, None if space is None else tuple(space), dialect.analyser)
         reports = _run(session, settings, source, shards) if source.tasks else []
         manifest = assemble(settings, router, sample, reports, on_bad)
+        manifest["id_type"] = header_of(id_type_of(table))
         manifest["table"] = locate(subscriptions).shown if isinstance(subscriptions, str) else OWN_TABLE
         made = publish(out, folder, manifest)
     except BaseException:
@@ -165,11 +168,11 @@ def _route(settings: BuildSettings, source: Source, n_shards: int, task: int) ->
 
 
 def _payloads(n_shards: int, part: TablePart, assigned: Assigned) -> Iterator[ArrowPayload]:
-    never = assigned.n_good - len(np.unique(assigned.rows))
+    never = assigned.n_good - len(distinct(assigned.rows))
     counts = {"good": assigned.n_good, "ranked": assigned.n_ranked, "never": never}
     yield ArrowPayload(n_shards, NO_SHARD, part.all_rejects(assigned.rejects), json.dumps(counts).encode())
     table = part.table.append_column(SHARDS, shard_lists(assigned.rows, assigned.shards, part.table.num_rows))
-    for shard in np.unique(assigned.shards).tolist():
+    for shard in np.flatnonzero(np.bincount(assigned.shards, minlength=n_shards)).tolist():
         keys = assigned.filed[assigned.filed[:, 1] == shard, 0]
         yield ArrowPayload(shard, shard, table.take(pa.array(assigned.rows[assigned.shards == shard])), keys.tobytes())
 
@@ -180,7 +183,7 @@ def _build(settings: BuildSettings, shard: int, payloads: list[ArrowPayload]) ->
         counts = (Counter(json.loads(payload.note)) for payload in payloads if payload.note)
         yield AllRouted(sum(counts, Counter()), table)
     else:
-        keys = np.unique(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
+        keys = distinct(np.concatenate([np.frombuffer(payload.note, np.int64) for payload in payloads]))
         yield build_shard(settings, shard, table, keys)
 
 

@@ -19,17 +19,18 @@ from nearcast.errors import InvalidInput
 from nearcast.ingest.row_groups import Source, in_tasks, pieces_of, read_pieces
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.sharding.payloads import ArrowPayload, join_tables
+from nearcast.sharding.routing.areas import hash_tokens
 from nearcast.spark.batch.ingest import read_counts
 from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import run_on_shards, send_payloads
 from nearcast.storage.location import Location, locate
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import IdColumn, id_column
 
 MOST_IDS_HERE = 10_000_000
 """Ids that the driver compares itself, in 0.4 GB. Beyond it a Spark job does, with this many ids in a task."""
 
 _ROWS_PER_TASK = 1 << 17
-_IDS_SCHEMA = pa.schema([(name, pa.int64()) for name in ("id", "task", "row")])
 
 
 def open_source(
@@ -58,7 +59,7 @@ def open_source(
 
 def _has_repeats(table: str) -> bool:
     """0.2 s for 5 million unordered ids: a tenth of the time that it takes to find their rows."""
-    read = [_ids_and_rows(read_pieces([piece], ("id",)))[0] for piece in pieces_of(table, 1 << 40)]
+    read = [_keys_of(_ids_and_rows(read_pieces([piece], ("id",)))[0]) for piece in pieces_of(table, 1 << 40)]
     ids = np.concatenate([np.empty(0, np.int64), *read])
     if (ids[1:] > ids[:-1]).all():
         return False
@@ -69,23 +70,33 @@ def _has_repeats(table: str) -> bool:
 def _ids_of_task(source: Source, task: int) -> pa.Table:
     """(id, task, row) of each row of a task that has an id."""
     ids, rows = _ids_and_rows(read_pieces(source.tasks[task], ("id",)))
-    return pa.table([ids, np.full(len(rows), task), rows], schema=_IDS_SCHEMA)
+    return pa.table({"id": ids.arrow(np.arange(len(rows))), "task": np.full(len(rows), task), "row": rows})
 
 
-def _ids_and_rows(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def _ids_and_rows(table: pa.Table) -> tuple[IdColumn, np.ndarray]:
     """(ids, rows) of the rows that have an id."""
     faults = Faults(table.num_rows, "skip")
     try:
         ids = ids_with_repeats(table, faults)
     except InvalidInput:  # there is no such column: the reader of the rows has a better error text
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return id_column([]), np.empty(0, np.int64)
     rows = faults.good_rows
-    return ids[rows], rows
+    return ids.take(rows), rows
+
+
+def _keys_of(ids: IdColumn) -> np.ndarray:
+    """int64[n]: equal for equal ids in all parts of a table, and hardly ever for others."""
+    if ids.values is None:
+        return ids.numbers
+    hashes = np.empty(len(ids.numbers), np.int64)
+    hash_tokens(*ids.buffers(), hashes)
+    return hashes
 
 
 def _list_duplicates(source: Source, part: int, found: pa.Table) -> None:
     """Write which of these rows are not the first of their id. `found` holds all rows of each id in it."""
-    ids, tasks, rows = (found[name].to_numpy() for name in _IDS_SCHEMA.names)
+    ids = ids_with_repeats(found, Faults(found.num_rows, "raise")).numbers
+    tasks, rows = found["task"].to_numpy(), found["row"].to_numpy()
     order = np.lexsort((rows, tasks, ids))
     duplicates = order[1:][ids[order[1:]] == ids[order[:-1]]]
     for task in np.unique(tasks[duplicates]).tolist():
@@ -101,7 +112,7 @@ def _find_on_spark(session: SparkSession, source: Source) -> None:
 
 def _send_ids(source: Source, n_parts: int, task: int) -> Iterator[ArrowPayload]:
     table = _ids_of_task(source, task)
-    parts = table["id"].to_numpy() % n_parts
+    parts = _keys_of(ids_with_repeats(table, Faults(table.num_rows, "raise"))) % n_parts
     for k in np.unique(parts).tolist():
         yield ArrowPayload(k, k, table.filter(pa.array(parts == k)))
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from nearcast.ingest.match_task import COUNTS, MatchJob, match_pieces, match_shards, route_pieces
 from nearcast.ingest.output_folder import NewFolder
-from nearcast.ingest.row_groups import pieces_of
+from nearcast.ingest.row_groups import id_type_of, pieces_of
 from nearcast.sharding.layout import Layout, chosen_layout
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.sharding.sharded_index import open_sharded
@@ -59,13 +59,14 @@ def match_batch(
             session, messages, attempts.path / "duplicates", rows, (*MESSAGE_COLUMNS, *sharded.attributes)
         )
         salts = max(1, round(len(source.tasks) / sharded.n_shards))  # about as many partitions as tasks
-        job = MatchJob(sharded, source, str(attempts.path), salts)
+        schema = sharded.matches_schema(id_type_of(messages).arrow)
+        job = MatchJob(sharded, source, str(attempts.path), salts, schema)
         reports = _run(session, job, chosen) if source.tasks else []
         counts: dict[str, Any] = {"layout": chosen, "shards": sharded.n_shards, "tasks": len(reports)}
         counts |= {name: sum(report[name] for report in reports) for name in COUNTS}
         for k, name in enumerate(report["file"] for report in reports if report["file"]):
             (attempts.path / name).rename(folder.path / f"part-{k:05d}.parquet")
-        _complete(folder.path, reports, counts, sharded.matches_schema)
+        _complete(folder.path, reports, counts, schema)
         folder.publish()
     return counts
 

@@ -40,7 +40,7 @@ from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
 
 Batches = Iterable[pa.RecordBatch]
-DEFAULT_DIALECT = Dialect(Analyser(), LONLAT, "skip", whole_ids=True)
+DEFAULT_DIALECT = Dialect(Analyser(), LONLAT, "skip")
 _ROWS_TO_ROUTE = 1 << 16  # at least, if a partition has so many: few rows would make small payloads for each shard
 
 
@@ -78,7 +78,8 @@ def _observed(found: DataFrame, handle: IndexHandle, metrics: Any) -> DataFrame:
     """The matches without the rows of counts, which Spark sums up under the name `metrics`."""
     from pyspark.sql import functions as F
 
-    is_match, count = F.col("message").isNotNull(), F.col("subscription")
+    is_match = F.col("message").isNotNull()
+    count = F.when(~is_match, F.col("subscription")).cast("long")
     sums = {"messages": F.greatest(count, F.lit(0)), "rejects": F.greatest(-count, F.lit(0))}
     totals = [F.coalesce(F.sum(F.when(~is_match, n)), F.lit(0)).alias(name) for name, n in sums.items()]
     matches, version = F.count("message").alias("matches"), F.max(F.lit(handle.generation)).alias("index")
@@ -102,9 +103,9 @@ def check_on_bad(on_bad: OnBad) -> OnBad:
 
 def matches_type(handle: IndexHandle, id_type: Any, kept: Sequence[Any]) -> Any:
     """The StructType of the matches."""
-    from pyspark.sql.types import DoubleType, LongType, StructField, StructType
+    from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-    types = (id_type, LongType(), DoubleType())
+    types = (id_type, StringType() if handle.has_names else LongType(), DoubleType())
     fields = [StructField(name, kind) for name, kind in zip(MATCH_COLUMNS, types, strict=True)]
     return StructType([*fields[: 3 if handle.is_scored else 2], *kept])
 

@@ -31,6 +31,11 @@ class IdColumn(NamedTuple):
             self.type, self.numbers[rows], None if self.values is None else self.values.take(pa.array(rows))
         )
 
+    def part(self, first: int, stop: int) -> IdColumn:
+        """The ids of the rows first .. stop-1."""
+        values = None if self.values is None else self.values.slice(first, stop - first)
+        return IdColumn(self.type, self.numbers[first:stop], values)
+
     def python(self, rows: Sequence[int] | None = None) -> list[Id]:
         """The ids, or those of some rows, as Python has them."""
         chosen = self if rows is None else self.take(np.asarray(rows, np.int64))
@@ -85,6 +90,12 @@ def read_ids(table: pa.Table, faults: Faults, what: str, *, may_repeat: bool = F
     return ids
 
 
+def id_type_in(table: pa.Table) -> IdType:
+    """The type of the ids of a table, which may have no rows; whole numbers where it has no column `id`."""
+    values = column(table, "id")
+    return INT64 if values is None else type_of(values.type)
+
+
 def made_ids(table: pa.Table, what: str) -> IdColumn | None:
     """Row numbers, with a warning, if the table has no column `id`."""
     if "id" in table.column_names:
@@ -122,6 +133,22 @@ def ordinal_numbers(values: pa.Array) -> np.ndarray:
     numbers = np.empty(n, np.int64)
     numbers[order] = np.cumsum(is_new)
     return numbers
+
+
+def as_text(ids: pa.Array) -> pa.Array:
+    """The ids, with UUIDs as their usual texts: for those who have no such type."""
+    storage = ids.storage if isinstance(ids, pa.ExtensionArray) else ids
+    if not pa.types.is_fixed_size_binary(storage.type):
+        return ids
+    raw = np.frombuffer(storage.buffers()[1] or b"", np.uint8)[UUID_BYTES * storage.offset :][: UUID_BYTES * len(ids)]
+    digits = np.frombuffer(raw.tobytes().hex().encode(), np.uint8).reshape(len(ids), 2 * UUID_BYTES)
+    text = np.full((len(ids), 36), ord("-"), np.uint8)
+    text[:, _DIGITS] = digits
+    starts = np.arange(len(ids) + 1, dtype=np.int32) * 36
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(starts), pa.py_buffer(text))
+
+
+_DIGITS = np.delete(np.arange(36), (8, 13, 18, 23))  # where the hexadecimal digits of a UUID stand in its text
 
 
 def shown_id(value: pa.Scalar, kind: IdType) -> Id:

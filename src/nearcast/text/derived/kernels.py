@@ -104,12 +104,12 @@ def put_prefixes(table, derived, tokens, k, key, out, n):
 
 
 @kernel
-def put_phrases(table, derived, tokens, terms, k, key, state):
-    """Append the phrases that begin with token k. `state` is (out, n); returns the new n, or FULL.
+def put_phrases(table, derived, tokens, terms, k, key, out):
+    """Put the phrases that begin with token k into `out`; return their number, or FULL.
 
     All words of all phrases are in the vocabulary, so an unknown token ends the search.
     """
-    out, n = state
+    n = 0
     first, second = terms[k], terms[k + 1]
     lengths = derived.phrase_lengths[first] if first < len(derived.phrase_lengths) else np.uint64(0)
     if lengths == 0 or second < 0:
@@ -150,7 +150,8 @@ def term_set(table, derived, tokens, terms, key, out, n):
         if terms[k] >= 0:
             n = put(derived, terms[k], out, n)
             if n >= 0 and k + 1 < len(terms):
-                n = put_phrases(table, derived, tokens, terms, k, key, (out, n))
+                added = put_phrases(table, derived, tokens, terms, k, key, out[n:])
+                n = n + added if added >= 0 else FULL
         if n >= 0:
             n = put_prefixes(table, derived, tokens, k, key, out, n)
         if n < 0:

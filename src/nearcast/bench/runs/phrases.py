@@ -28,19 +28,19 @@ _CHECKED = 20  # messages that are compared with brute force
 _FEWEST_LETTERS = 3  # of a word that becomes a prefix, which has one letter less
 
 
-class Worded(NamedTuple):
+class DerivedWorkload(NamedTuple):
     """Subscriptions twice: with plain words, and with phrases and prefixes among them."""
 
     boxes: np.ndarray
     plain: list[str]
-    worded: list[str]
+    derived: list[str]
 
     def table(self, expressions: list[str]) -> pa.Table:
         columns: dict[str, Any] = dict(zip(BOX_COLUMNS, np.ascontiguousarray(self.boxes.T), strict=True))
         return pa.table({"id": np.arange(len(expressions)), "expression": expressions, **columns})
 
 
-def draw_worded(corpus: Corpus, workload: Workload, phrases: float, prefixes: float) -> Worded:
+def draw_derived(corpus: Corpus, workload: Workload, phrases: float, prefixes: float) -> DerivedWorkload:
     """The workload's subscriptions. A phrase is two words that follow each other in a message of its own; a prefix is
     the first word without its last letter.
     """
@@ -49,7 +49,7 @@ def draw_worded(corpus: Corpus, workload: Workload, phrases: float, prefixes: fl
     words = corpus.words().to_pylist()
     own = corpus.messages("phrases", numbers, workload.short)
     lots, places = (units(stream_key(workload.seed, f"worded/{name}"), numbers) for name in ("lot", "place"))
-    plain, worded = list[str](), list[str]()
+    plain, derived = list[str](), list[str]()
     for k in range(n):
         terms = drawn.terms[drawn.starts[k] : drawn.starts[k + 1]].tolist()
         first = words[terms[0]]
@@ -57,20 +57,20 @@ def draw_worded(corpus: Corpus, workload: Workload, phrases: float, prefixes: fl
             at = own.starts[k] + int(places[k] * (own.starts[k + 1] - own.starts[k] - 1))
             pair = [words[term] for term in own.terms[at : at + 2]]
             plain.append(" ".join(pair))
-            worded.append(f'"{" ".join(pair)}"')
+            derived.append(f'"{" ".join(pair)}"')
             continue
         plain.append(" ".join(words[term] for term in terms))
         is_prefix = lots[k] < phrases + prefixes and len(first) >= _FEWEST_LETTERS
-        worded.append(" ".join([f"{first[:-1]}*", *(words[term] for term in terms[1:])]) if is_prefix else plain[-1])
-    return Worded(drawn.boxes, plain, worded)
+        derived.append(" ".join([f"{first[:-1]}*", *(words[term] for term in terms[1:])]) if is_prefix else plain[-1])
+    return DerivedWorkload(drawn.boxes, plain, derived)
 
 
-def run_worded(
+def run_phrases(
     corpus: Corpus, workload: Workload, shares: tuple[float, float], rounds: int, step: Callable[[str], None]
 ) -> dict[str, Any]:
     """CPU time of a message with both indexes in turns: in tables, and one by one."""
     step("drawing subscriptions and messages")
-    drawn = draw_worded(corpus, workload, *shares)
+    drawn = draw_derived(corpus, workload, *shares)
     messages = message_group(corpus, workload, _GROUP)
     words = corpus.words()
     bounds = zip(messages.starts[:-1].tolist(), messages.starts[1:].tolist(), strict=True)
@@ -80,22 +80,22 @@ def run_worded(
     step("indexing plain words")
     plain = build_index(drawn.table(drawn.plain), "pyramid", space=workload.space)
     step("indexing phrases and prefixes")
-    worded = build_index(drawn.table(drawn.worded), "pyramid", space=workload.space)
-    _require_answers(worded, drawn, table)
+    derived = build_index(drawn.table(drawn.derived), "pyramid", space=workload.space)
+    _require_answers(derived, drawn, table)
     readings: dict[str, list[float]] = {}
     calls = list(zip(texts, x.tolist(), y.tolist(), strict=True))
     matches = {}
     for turn in range(rounds):
         step(f"matching, turn {turn + 1} of {rounds}")
-        for name, index in (("plain", plain), ("worded", worded)):
+        for name, index in (("plain", plain), ("derived", derived)):
             found, took = timed(index.match, table)
             matches[name] = found.num_rows / len(texts)
             readings.setdefault(f"{name}_table_us", []).append(took.all_threads_s / len(texts) * 1e6)
             readings.setdefault(f"{name}_single_us", []).append(_single_us(index, calls))
     medians = {name: float(np.median(values[1:] or values)) for name, values in readings.items()}
-    ratios = {kind: medians[f"worded_{kind}_us"] / medians[f"plain_{kind}_us"] for kind in ("table", "single")}
-    sizes = {f"{name}_bytes": index.nbytes for name, index in (("plain", plain), ("worded", worded))}
-    return {"matches": matches, **sizes, **medians, "ratios": ratios, "derived_terms": worded.vocabulary.n_derived}
+    ratios = {kind: medians[f"derived_{kind}_us"] / medians[f"plain_{kind}_us"] for kind in ("table", "single")}
+    sizes = {f"{name}_bytes": index.nbytes for name, index in (("plain", plain), ("derived", derived))}
+    return {"matches": matches, **sizes, **medians, "ratios": ratios, "derived_terms": derived.vocabulary.n_derived}
 
 
 def _single_us(index: Index, calls: list[tuple[str, float, float]]) -> float:
@@ -103,10 +103,10 @@ def _single_us(index: Index, calls: list[tuple[str, float, float]]) -> float:
     return float(np.mean(taken))
 
 
-def _require_answers(index: Index, drawn: Worded, table: pa.Table) -> None:
+def _require_answers(index: Index, drawn: DerivedWorkload, table: pa.Table) -> None:
     """Raise Disagreement unless the index finds what each expression says, for some messages."""
     analyser, sample = Analyser(), table.slice(0, _CHECKED)
-    wanted = [clauses(parse(text, analyser)) for text in drawn.worded]
+    wanted = [clauses(parse(text, analyser)) for text in drawn.derived]
     found = index.match(sample).to_pydict()
     pairs = set(zip(found["message"], found["subscription"], strict=True))
     for row in sample.to_pylist():
