@@ -110,7 +110,11 @@ def _without_views(table: pa.Table) -> pa.Table:
     """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take; runs
     of equal values are written out.
     """
-    twins = {name for name in table.column_names if table.column_names.count(name) > 1}
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise InvalidInput("the name of a column is no valid UTF-8") from None
+    twins = {name for name in names if names.count(name) > 1}
     if twins:
         raise InvalidInput(f"there are several columns '{min(twins)}'; names of columns differ")
     for at, field in enumerate(table.schema):

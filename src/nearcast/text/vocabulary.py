@@ -247,6 +247,12 @@ class Vocabulary(StringTable):
             self.add_atoms(self.tokens(arrays["derived"]).to_pylist())
         return self
 
+    def take_counts(self, frequencies: np.ndarray, n_documents: int) -> None:
+        """Take these counts (int64, by term) over, in place of none."""
+        if len(frequencies) and int(frequencies.min()) < 0:
+            raise InvalidInput("a token occurs in fewer than no document")
+        self._frequencies[: self._n], self.n_documents = frequencies, n_documents
+
     def with_plain_terms(
         self, terms: np.ndarray, starts: np.ndarray, only_certain: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
