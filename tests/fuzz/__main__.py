@@ -60,14 +60,16 @@ def changed(content: bytes, others: list[bytes], random: Random) -> bytes:
     return bytes(made[:100_000])
 
 
-def main(seconds: float) -> int:
+def main(seconds: float, targets: list[str]) -> int:
     random, failures = Random(), 0
-    for target in TARGETS:
-        entries, until, n, slowest = corpus(target), time.monotonic() + seconds / len(TARGETS), 0, 0.0
+    for target in targets or TARGETS:
+        entries, until, n, slowest = corpus(target), time.monotonic() + seconds / len(targets or TARGETS), 0, 0.0
+        last = CORPUS.parent / f"last-{target}"
         feed(target, entries[0])  # compiles
         while time.monotonic() < until:
             content, begun = changed(random.choice(entries), entries, random), time.process_time()
             reason = ""
+            last.write_bytes(content)  # what is left of a crash
             try:
                 feed(target, content)
             except Exception as error:
@@ -78,10 +80,11 @@ def main(seconds: float) -> int:
                 failures += 1
                 file = CORPUS / target / f"found-{sha1(content).hexdigest()[:12]}"
                 file.write_bytes(content)
-                sys.stdout.write(f"{target}: {reason or f'{took:.1f} s'}; see {file}\n")
+                sys.stdout.write(f"{target}: {reason[:300] or f'{took:.1f} s'}; see {file}\n")
+        last.unlink(missing_ok=True)
         sys.stdout.write(f"{target}: {n:,} inputs, the slowest took {slowest * 1000:.0f} ms\n")
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0))
+    raise SystemExit(main(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0, sys.argv[2:]))

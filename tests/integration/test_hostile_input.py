@@ -21,7 +21,8 @@ from nearcast.geo.crossings import require_few_crossings
 from nearcast.geo.geojson import parse_region
 from nearcast.geo.space import Space
 from nearcast.limits import LIMITS, Limits, variable
-from nearcast.tables.json_depth import depth_of
+from nearcast.tables import as_arrow
+from nearcast.tables.json_lines import depth_of, fault_of
 from nearcast.text.clauses import clauses
 from nearcast.text.expression import parse
 from nearcast.text.unicode_tokens import normal_form
@@ -64,6 +65,23 @@ def test_json_lines_nested_too_deeply_are_refused_by_line(
     with pytest.raises(nc.InvalidInput, match=f"nested more than {LIMITS.json_depth} deep") as caught:
         nc.build_index(str(file))
     assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("line", ["null", '"a"', "1", "[]", "{} null", "{}, {}", "nullnull", '{"id": 2} "}"', "}{"])
+def test_lines_that_are_no_object_are_refused(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "m.jsonl"
+    file.write_text('{"id": 1, "tokens": ["a"], "x": 0, "y": 0}\n\n' + line + "\n")
+    with pytest.raises(nc.InvalidInput, match="the line is no JSON object") as caught:
+        nc.build_index(str(file))
+    assert caught.value.row == 2
+
+
+@pytest.mark.parametrize("line", [' {"a": {}} ', '{"a": {"b": [1]}, "c": "}{"}\r', "{}", "{ }", '{"a": "\\"}"}'])
+def test_objects_of_any_form_are_read(tmp_path: Path, line: str) -> None:
+    assert fault_of(line.encode()) == ""
+    file = tmp_path / "m.jsonl"
+    file.write_text('{"id": 1, "text": "a", "x": 0, "y": 0, "note": "} {"}\n' + line + "\n\n")
+    assert len(as_arrow(str(file))) == 2
 
 
 def test_brackets_in_strings_are_no_depth(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from nearcast.arguments import a_path
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.tables.ids.from_python import id_values
-from nearcast.tables.json_depth import require_shallow
+from nearcast.tables.json_lines import require_shallow
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location
@@ -141,7 +141,7 @@ def _read_path(path: Path) -> pa.Table:
     name = path.name.lower()
     try:
         if path.is_dir() or name.endswith(_PARQUET):
-            return pq.read_table(path)
+            return _sound(pq.read_table(path))
         if name.endswith(_CSV):
             return pyarrow.csv.read_csv(
                 path,
@@ -149,10 +149,18 @@ def _read_path(path: Path) -> pa.Table:
                 convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
             )
         if name.endswith(_JSON):
-            return _read_json(path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+            return _sound(_read_json(path))
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} cannot be read: the name of a column is no valid UTF-8") from None
+    except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     raise InvalidInput(f"{path} has no known ending; {_ACCEPTED}")
+
+
+def _sound(table: pa.Table) -> pa.Table:
+    """The table, whose texts are valid UTF-8 and whose offsets are within their buffers; readers do not check that."""
+    table.validate(full=True)
+    return table
 
 
 def _is_url(path: str | os.PathLike[str]) -> bool:
