@@ -176,12 +176,23 @@ GOOD: dict[str, Any] = {
 
 INTERNAL = {
     "Index": {"explain_message", "insert_read", "match_batch", "matches", "match_at", "match_message", "match_point"}
-    | {"message", "remove_numbers", "restored", "state", "subscriptions_of", "drawn_boxes"}
-    | {"drop_unused_names", "drop_unused_tokens"},
+    | {
+        "message",
+        "remove_numbers",
+        "restored",
+        "state",
+        "subscriptions_of",
+        "drawn_boxes",
+        "message_dialect",
+        "subscription_dialect",
+    }
+    | {"drop_unused_names", "drop_unused_tokens"}
+    | {"message_dialect", "subscription_dialect"},
     "TopK": {"changes_table", "publish_read", "restored", "row_of", "state"},
     "Moving": {"restored", "state"},
     "Vocabulary": {
         "add_atoms",
+        "take_counts",
         "add_atoms_of",
         "add_strings",
         "arrays",

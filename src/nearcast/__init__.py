@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nearcast.engine.index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
     from nearcast.errors import MadeIds as MadeIds
+    from nearcast.errors import MostlyRejected as MostlyRejected
     from nearcast.errors import NearcastError as NearcastError
     from nearcast.errors import NearcastWarning as NearcastWarning
     from nearcast.model import Change as Change
@@ -42,6 +43,7 @@ _MODULES = {
     "InvalidInput": "nearcast.errors",
     "MadeIds": "nearcast.errors",
     "Match": "nearcast.model",
+    "MostlyRejected": "nearcast.errors",
     "Moving": "nearcast.moving.moving",
     "NearcastError": "nearcast.errors",
     "NearcastWarning": "nearcast.errors",

@@ -15,20 +15,37 @@ class MadeIds(NearcastWarning):
     """A table without a column `id` was given: row numbers, from 0, are the ids."""
 
 
+class MostlyRejected(NearcastWarning):
+    """More than half of the rows of a table were bad, and were skipped."""
+
+
 class InvalidInput(NearcastError, ValueError):
     """A row of a table, or an argument, is not valid.
 
-    `row` is the position in the table (None if the error does not concern a single row), `column` the name of the
-    column, and `reason` a sentence with the value, the rule and the remedy.
+    `row` is the number of the row, counted from 1 without a header (None if the error does not concern a single row),
+    `column` the name of the column, `file` the file that the table is from (None if it is from none), and `reason` a
+    sentence with the value, the rule and the remedy.
     """
 
     def __init__(self, reason: str, *, row: int | None = None, column: str | None = None) -> None:
+        """`row` is the position in the table, from 0."""
         self.reason = reason
-        self.row = row
+        self.row = None if row is None else row + 1
         self.column = column
-        where = [f"row {row}" if row is not None else "", f"column '{column}'" if column else ""]
+        self.file: str | None = None
+        super().__init__(self._located(None))
+
+    def in_file(self, file: str, line: int | None = None) -> InvalidInput:
+        """The same error, which names the file and, if it is known, the line."""
+        self.file = file
+        self.args = (self._located(line), *self.args[1:])
+        return self
+
+    def _located(self, line: int | None) -> str:
+        row = "" if self.row is None else f"row {self.row}" + ("" if line is None else f" (line {line})")
+        where = [self.file or "", row, f"column '{self.column}'" if self.column else ""]
         place = ", ".join(part for part in where if part)
-        super().__init__(f"{place}: {reason}" if place else reason)
+        return f"{place}: {self.reason}" if place else self.reason
 
 
 _SHOWN_AROUND = 500

@@ -121,6 +121,10 @@ class MessageBatch(NamedTuple):
     def size(self) -> int:
         return len(self.ids)
 
+    def at_present(self, now: int) -> MessageBatch:
+        """The same messages; those without a time have the time `now`."""
+        return self._replace(times=np.where(self.times == NO_TIME, now, self.times))
+
     def part(self, start: int, stop: int) -> MessageBatch:
         """Messages start..stop-1, without copying."""
         first, last = self.term_starts[start], self.term_starts[stop]

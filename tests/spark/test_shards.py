@@ -160,10 +160,10 @@ def test_bad_rows_go_nowhere_and_are_reported() -> None:
     )
     assigned = make_router(subscriptions, None, 2, DIALECT).assign(subscriptions)
     assert set(assigned.rows.tolist()) == {0} and assigned.n_good == 2
-    assert assigned.rejects["row"].to_pylist() == [1, 2]
+    assert assigned.rejects["row"].to_pylist() == [2, 3]
     messages = pa.table({"id": [1, 2], "text": ["a", "b"], "x": [0.0, 999.0], "y": [0.0, 0.0]})
     routed = make_router(subscriptions, None, 2, DIALECT).route(messages)
-    assert set(routed.rows.tolist()) == {0} and routed.rejects["row"].to_pylist() == [1]
+    assert set(routed.rows.tolist()) == {0} and routed.rejects["row"].to_pylist() == [2]
 
 
 # -- cuts

@@ -74,6 +74,11 @@ def note(text: str) -> None:
     ERRORS.print(one_line(text), markup=False, highlight=False, soft_wrap=True)
 
 
+def warn(text: str) -> None:
+    """Print a red line on standard error."""
+    ERRORS.print(f"warning: {one_line(text)}", style="red", markup=False, highlight=False, soft_wrap=True)
+
+
 def fail(reason: str) -> typer.Exit:
     """Print the reason on one line of standard error; return the exception to raise."""
     ERRORS.print(f"error: {one_line(reason)}", style="red", markup=False, highlight=False, soft_wrap=True)

@@ -39,7 +39,7 @@ def explain(
     if is_index(subscriptions):
         index = open_index(subscriptions)
     else:
-        index = build_index(as_arrow(subscriptions), "brute", space=read_space(space), on_bad="skip")
+        index = build_index(as_arrow(subscriptions), "brute", space=read_space(space), on_bad="skip", extra="ignore")
     own = _row_of(index.subscriptions(), subscription, str(subscriptions))
     one = _row_of(as_arrow(messages), message, str(messages))
     found = index.explain_message(own["id"][0].as_py(), one)

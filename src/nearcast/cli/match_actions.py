@@ -16,18 +16,21 @@ from rich.console import Group
 from rich.progress import Progress
 
 from nearcast.arrays.ragged import starts_of
-from nearcast.cli.console import name_value_grid, note, progress, show, text_table, working
+from nearcast.cli.console import name_value_grid, note, progress, show, text_table, warn, working
 from nearcast.engine.index import Index, build_index, open_index
-from nearcast.errors import InvalidInput, MadeIds
+from nearcast.errors import InvalidInput, MadeIds, MostlyRejected
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
-from nearcast.model import Found
+from nearcast.model import Found, Id
 from nearcast.storage.location import locate
 from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, write_table
+from nearcast.tables.faults import NothingAccepted, first_fault
+from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.tables.matches import Pairs, sorted_pairs
 from nearcast.tables.messages import Messages
 
 SHOWN_PAIRS = 20
+SHOWN_IDS = 10
 SHOWN_BESIDE_OUT = 5
 LONGEST_TEXT = 50
 CHUNK = 16_384
@@ -47,6 +50,8 @@ class Request(NamedTuple):
     make_ids: bool
     analyser: str | None
     keep: list[str]
+    extra: str | list[str]
+    now: int | None  # microseconds since 1970
 
 
 class Answer(NamedTuple):
@@ -56,6 +61,7 @@ class Answer(NamedTuple):
     sample: list[tuple[str, str, str, str]]  # text, place, and id and content of the subscription of the first matches
     rejects: pa.Table  # of both tables
     summary: dict[str, Any]
+    never: list[Id]  # subscriptions that can never match
 
 
 def run(
@@ -71,11 +77,19 @@ def run(
         if file is not None and not file.name.lower().endswith((".parquet", ".pq", ".csv", ".jsonl")):
             raise InvalidInput(f"{file} has no known ending; results go to .parquet, .csv or .jsonl")
     with progress(quiet=as_json) as shown:
-        answer = _answer(request, messages, threads, save_to, shown)
+        try:
+            answer = _answer(request, messages, threads, save_to, shown)
+        except NothingAccepted as error:
+            if rejects is not None:
+                write_table(_concat_rejects(error.rejects, None), rejects)
+            raise
     if rejects is not None:
         write_table(answer.rejects, rejects)
     for table in ("subscriptions", "messages"):
         _report_rejects(answer, table, is_kept=rejects is not None)
+    if answer.never:
+        shown_ids = ", ".join(map(str, answer.never[:SHOWN_IDS])) + (", …" if len(answer.never) > SHOWN_IDS else "")
+        note(f"{len(answer.never):,} of the subscriptions can never match, such as a NOT a: {shown_ids}")
     if out is not None:
         write_table(answer.matches, out)
     _show_answer(answer, out, as_json)
@@ -110,17 +124,19 @@ def _answer(request: Request, messages: Path, threads: int, save_to: Path | None
         with step("saving the index", "save_seconds"):
             index.save(save_to)
     with step("reading messages", "read_seconds"):
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always", MadeIds)
-            read = index.read_message_table(messages, on_bad=request.on_bad)
-        for warning in given:
-            note(str(warning.message))
+        with notes_of(MadeIds), naming_file(messages):
+            extra = _with_kept(request.extra, request.keep, "message")
+            read = index.read_message_table(messages, on_bad=request.on_bad, now=request.now, extra=extra)
     start = time.perf_counter()
     matches, sample = _matches(index, read, request.keep, threads, shown)
     seconds["match_seconds"] = time.perf_counter() - start
     rejects = _concat_rejects(subscription_rejects, index.rejects)
     return Answer(
-        matches, sample, rejects, _summary(index, read.batch.size, matches.num_rows, rejects.num_rows, seconds)
+        matches,
+        sample,
+        rejects,
+        _summary(index, read.batch.size, matches.num_rows, rejects.num_rows, seconds),
+        index.never_matching,
     )
 
 
@@ -135,13 +151,35 @@ def _index(request: Request) -> Index:
                 f"{request.subscriptions} has no column 'id'; name it so, or use --make-ids", column="id"
             )
         options = request.options | {"analyser": request.analyser, "on_bad": request.on_bad}
-        return build_index(table, method, request.weights, request.space, **options)
+        extra = _with_kept(request.extra, request.keep, "subscription")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MostlyRejected)  # it is a note, at the end
+            with naming_file(request.subscriptions):
+                return build_index(table, method, request.weights, request.space, extra=extra, **options)
     if request.method or request.space or request.options or request.weights or request.analyser:
         raise InvalidInput(
             f"{request.subscriptions} is a saved index: its method, space, options, weights and analyser are fixed; "
             "leave --method, --space, --option, --weights and --analyser out"
         )
     return open_index(request.subscriptions)
+
+
+def _with_kept(extra: str | list[str], keep: list[str], side: str) -> str | list[str]:
+    """The unknown columns that a table may have: those of --extra, and those that --keep names."""
+    if extra == "ignore" or not keep:
+        return extra
+    names = [name.removeprefix(f"{side}.") for name in keep]
+    return [*names, *(() if isinstance(extra, str) else extra)]
+
+
+@contextmanager
+def notes_of(kind: type[Warning]) -> Iterator[None]:
+    """Warnings of this kind as notes."""
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always", kind)
+        yield
+    for warning in given:
+        note(str(warning.message))
 
 
 def is_index(path: Path) -> bool:
@@ -225,13 +263,14 @@ def _report_rejects(answer: Answer, table: str, is_kept: bool) -> None:
     n_good, n_bad = answer.summary[table], rejects.num_rows
     if not n_bad:
         return
-    first = rejects.slice(0, 1).to_pylist()[0]
-    fault = f"the first is row {first['row']}, column '{first['column']}': {first['reason']}"
     if not n_good:
-        raise InvalidInput(f"all {n_bad:,} rows of the {table} are bad; {fault}")
-    share = f"{n_bad:,} of {n_good + n_bad:,} rows of the {table} left out"
-    loud = "more than half, " if n_bad > n_good else ""
-    note(f"{loud}{share}; {fault}" + ("" if is_kept else "; --rejects FILE keeps them"))
+        raise NothingAccepted(rejects, table)
+    text = f"{n_bad:,} of {n_good + n_bad:,} rows of the {table} left out; {first_fault(rejects)}"
+    text += "" if is_kept else "; --rejects FILE keeps them"
+    if n_bad > n_good:
+        warn(f"more than half: {text}")
+    else:
+        note(text)
 
 
 def _show_answer(answer: Answer, out: Path | None, as_json: bool) -> None:

@@ -41,10 +41,39 @@ AnalyserName = Annotated[
         "reduced to their stems. [default: plain]",
     ),
 ]
+Extra = Annotated[
+    list[str] | None,
+    Option(
+        "--extra",
+        metavar="COLUMN",
+        help="A column that nearcast does not know and that may be there; `ignore` allows any. Repeatable.",
+    ),
+]
+Keep = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COLUMN",
+        help="Carry a column of the messages or subscriptions into the matches; message.X and subscription.X say"
+        " which. Also distance_km and words. Repeatable.",
+    ),
+]
+Now = Annotated[
+    str | None,
+    Option(
+        metavar="TIME",
+        help="The time of messages without one, as in 2026-01-31T12:00:00Z: what has expired then does not match."
+        " [default: the present]",
+    ),
+]
 Source = Annotated[
     Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
 ]
 Shards = Annotated[int | None, Option(min=1, help="Number of shards. [default: by size and cores]")]
+
+
+def read_extra(names: list[str] | None) -> str | list[str]:
+    """The argument `extra=` of the library."""
+    return "raise" if not names else "ignore" if "ignore" in names else names
 
 
 def read_space(text: str | None) -> tuple[float, ...] | None:

@@ -15,21 +15,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from nearcast.arguments import a_flag, a_number, a_text, checked_attributes, some_tokens
+from nearcast.arguments import a_flag, a_text, checked_attributes, some_tokens
 from nearcast.engine.events import matches_of, moved_region
 from nearcast.engine.expiries import Expiries
-from nearcast.engine.index import Index, box_of
+from nearcast.engine.index import Index
 from nearcast.engine.kind_arguments import read_kind, require_plain
+from nearcast.engine.place_arguments import floats_of, read_place
+from nearcast.engine.published import box_of
 from nearcast.errors import InvalidInput
-from nearcast.geo.circle import CircleRegion
-from nearcast.geo.geojson import parse_region
 from nearcast.geo.html_summary import html_summary, memory_text
-from nearcast.geo.region import WORLD, BoxRegion, Region
+from nearcast.geo.region import Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, in_order
-from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, read_weights
+from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, as_arrow, read_weights
+from nearcast.tables.faults import require_accepted
 from nearcast.tables.ids import INT64, checked_id, one_id
+from nearcast.tables.messages import Extra, read_extra
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -130,6 +132,8 @@ class Engine:
         *,
         near: Sequence[float] | None = None,
         km: float | None = None,
+        m: float | None = None,
+        miles: float | None = None,
         box: Box | None = None,
         region: Any = None,
         id: Id | None = None,
@@ -143,9 +147,12 @@ class Engine:
 
         Ids are whole numbers, strings or UUIDs, all of one type; without `id=`, the next whole number.
 
-        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. A known
-        `id` replaces the subscription. With `kind="rank"` the parameters are `threshold=`, the least score to deliver,
-        and `alpha=`, the weight of the place (0.5); the expression is plain words and the place a box.
+        The place is `near=(x, y)` with `km=`, `m=` or `miles=`; `box=(xmin, ymin, xmax, ymax)`, with
+        xmin > xmax over the antimeridian; or `region=` GeoJSON, WKT, WKB, a geometry of shapely, or a text such as
+        "circle(1, 2, 3km)". A known `id` replaces the subscription.
+
+        With `kind="rank"` the parameters are `threshold=`, the least score to deliver, and `alpha=`, the weight of the
+        place (0.5); the expression is plain words and the place a box.
 
         With `kind="top"` the subscription has the best `k=` (10) messages of its `window=`, a number of messages or a
         timedelta; the expression is plain words and the place a point, `near=(x, y)`. Further parameters are `alpha=`
@@ -154,7 +161,8 @@ class Engine:
         begin, and `publish`, `move` and `advance` return what changes.
         """
         kind, follow = a_text(kind, "kind"), a_flag(follow, "follow")
-        place = self._region(near, km, box, region, is_point=kind == TOP.name)
+        radius = {"km": km, "m": m, "miles": miles}
+        place = read_place(near, radius, box, region, self._space, is_point=kind == TOP.name)
         wanted = clauses(parse(a_text(expression, "expression"), self._analyser))
         if follow or dwell is not None or kind == TOP.name:
             return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
@@ -237,7 +245,9 @@ class Engine:
             self._expiries.start()
         return matches_of(number, names, ids, scores)
 
-    def publish_many(self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise") -> pa.Table:
+    def publish_many(
+        self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise", extra: Extra = "raise"
+    ) -> pa.Table:
         """Publish a table of messages. Returns the matches table.
 
         Subscriptions that have expired get nothing, nor do those that will have expired at the time of the message.
@@ -245,9 +255,9 @@ class Engine:
         would return, message by message, and a column `change`: +1, -1, or null for a match.
         """
         if self._results is not None:
-            return self._publish_table_in_turn(messages, threads, on_bad)
+            return self._publish_table_in_turn(messages, threads, on_bad, extra)
         now = self._now()
-        matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad)
+        matches = self.index.match_at(messages, now, threads=threads, on_bad=on_bad, extra=extra)
         if now >= self._expiries.next_due:
             self._expiries.start()
         return matches
@@ -429,20 +439,23 @@ class Engine:
             self._expiries.start()
         return [*matches_of(number, names, ids, scores), *in_order([*gone, *step])]
 
-    def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad) -> pa.Table:
+    def _publish_table_in_turn(self, messages: Any, threads: int, on_bad: OnBad, extra: Extra) -> pa.Table:
         """Publish a table of messages while there are results that live on."""
         from nearcast.engine.events import events_table  # few engines need it
         from nearcast.engine.live.messages import matches_by_message, read_live_messages
 
-        read, rejects = read_live_messages(messages, Dialect(self._analyser, self._space, on_bad))
+        table, dialect = as_arrow(messages), Dialect(self._analyser, self._space, on_bad, extra=read_extra(extra))
+        read, rejects = read_live_messages(table, dialect.with_extra(self.index.vocabulary.attributes))
+        self.index.rejects = rejects
+        require_accepted(rejects, table.num_rows, "messages")
         with self._versions.pause():
             if read.size:
                 self._live_results().require_messages(read.ids.type)
             now, gone = self._begin_step()
-            found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads))
+            found = matches_by_message(self.index.match_at(read.timed(), now, threads=threads, extra="ignore"))
             results = self._live_results()
             steps = results.publish(read.ending(self._deadline(self._lifetime)), now) or [results.advance(now)]
-            self.index.rejects = rejects
+            self.index.rejects = rejects  # matching has replaced them
             kind = results.message_type
             self._drop_unused_results()
         if now >= self._expiries.next_due:
@@ -474,22 +487,6 @@ class Engine:
             raise InvalidInput(f"no live subscription {number!r}", column="id")
         return found
 
-    def _region(self, near: Any, km: float | None, box: Any, region: Any, is_point: bool = False) -> Region:
-        if sum(given is not None for given in (near, box, region)) > 1:
-            raise InvalidInput("give one of near=, box= and region=")
-        if is_point and km is None and near is not None:
-            x, y = _numbers(near, 2, "near")
-            return BoxRegion(x, y, x, y, self._space.planar)
-        if (near is None) != (km is None):
-            raise InvalidInput("near= and km= go together: near=(x, y), km=2")
-        if near is not None and km is not None:
-            x, y = _numbers(near, 2, "near")
-            return CircleRegion(x, y, a_number(km, "km"), planar=self._space.planar)
-        if box is not None:
-            xmin, ymin, xmax, ymax = _numbers(box, 4, "box")
-            return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
-        return WORLD if region is None else parse_region(region, self._space)
-
     def _read(self, id: Id, subscription: LiveSubscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
         number = id if isinstance(id, int) else int(self.index.names.add(one_id(id))[0])
@@ -510,7 +507,7 @@ class Engine:
 
     def _place(self, at: Sequence[float], name: str = "at") -> list[float]:
         """The point or box, as valid numbers."""
-        values = _floats(at)
+        values = floats_of(at)
         if len(values) == 2 and self._space.has_point(values[0], values[1]):
             return values
         if len(values) not in (2, 4):
@@ -564,18 +561,3 @@ def open_engine(path: str | os.PathLike[str], verify: bool = True, *, clock: Cal
     from nearcast.engine.saved_engine import opened_engine
 
     return opened_engine(path, verify, clock)
-
-
-def _floats(values: Any) -> list[float]:
-    """The values as numbers; none where they are not numbers."""
-    try:
-        return [] if isinstance(values, np.ma.MaskedArray) else [float(value) for value in values]
-    except (TypeError, ValueError, OverflowError):
-        return []
-
-
-def _numbers(values: Any, n: int, name: str) -> list[float]:
-    made = _floats(values)
-    if len(made) != n:
-        raise InvalidInput(f"{name}= takes {n} numbers, not {values!r}", column=name)
-    return made

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,25 +15,21 @@ import nearcast.indexes  # noqa: F401  registers where methods come from
 from nearcast.arguments import (
     a_count,
     a_flag,
-    a_number,
-    a_text,
     an_instance,
     checked_attributes,
-    some_numbers,
-    some_tokens,
 )
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
-from nearcast.engine.payload.keep import COMPUTED, DISTANCE, WORDS, Kept, keep_names, read_keep
+from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
 from nearcast.engine.payload.sources import Sources
+from nearcast.engine.published import Attributes, Published, box_of, checked_words, naming_file, require_point
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
 from nearcast.geo.shapes.columns import checked_shapes
-from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.geo.space import Space
 from nearcast.matching.intake import checked_rows
 from nearcast.matching.method import find_method, method_options
 from nearcast.matching.row_params import NO_WEIGHTS
-from nearcast.matching.snapshot import Snapshot, merged
 from nearcast.matching.subscription_set import SubscriptionSet, part_of
 from nearcast.matching.versions import Versions
 from nearcast.model import KINDS, MATCH, NO_TIME, Found, Id, Kind, MessageBatch, Work
@@ -45,52 +40,23 @@ from nearcast.tables import (
     Subscriptions,
     as_arrow,
     idf_weights,
-    read_messages,
     read_subscriptions,
-    read_weights,
 )
-from nearcast.tables.faults import WithRejects
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids.names import UNKNOWN
-from nearcast.tables.matches import pairs_table, sorted_pairs
-from nearcast.tables.messages import Messages
+from nearcast.tables.messages import Extra, Messages, read_extra, read_messages
+from nearcast.tables.moments import Time, present, read_moment
+from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from nearcast.engine.explain import Explanation
 
+_NONE = np.empty(0, np.int64)
+
 FEWEST_TOKENS = 10_000
 """Unused tokens are not looked for in a smaller vocabulary."""
-
-
-Attributes = Mapping[str, Any] | None
-"""Further columns of one message, by name, for filters."""
-
-
-class _Published(NamedTuple):
-    """What readers of one version use."""
-
-    vocabulary: Vocabulary
-    names: Names
-    sources: Sources | None
-    snapshots: tuple[Snapshot, ...]  # of kind `match`, and of the other kinds that have subscriptions
-    is_scored: bool
-
-    def terms(self, tokens: Iterable[str], analyser: Analyser, attributes: Attributes = None) -> np.ndarray:
-        """The known terms of tokens, or of a text, and of attributes."""
-        if isinstance(tokens, str):
-            terms = self.vocabulary.terms_of_text(tokens, analyser)
-        else:
-            terms = self.vocabulary.terms(tokens)
-        return terms if not attributes else self.vocabulary.with_attributes(terms, attributes)
-
-    def message(self, terms: np.ndarray, box: np.ndarray, time: int) -> MessageBatch:
-        """One message as a batch."""
-        starts = np.array((0, len(terms)), np.int64)
-        return MessageBatch(np.zeros(1, np.int64), terms, starts, box.reshape(1, 4), np.array((time,), np.int64))
-
-    def match(self, batch: MessageBatch, threads: int = 1) -> Found:
-        return reduce(merged, (each.match(batch, threads) for each in self.snapshots))
 
 
 class Index(WithRejects):
@@ -122,28 +88,37 @@ class Index(WithRejects):
         """The ids of the subscriptions: outside as they were given, inside as numbers."""
         self._n_names = 0  # those that were in use when they were last looked at
         self._sources = sources  # None if the subscriptions are not kept as they were given
+        self._never = _NONE  # int64[n]  ascending numbers of the subscriptions without rows
         self.analyser = analyser
         self._weights = weights  # by term; None until the first subscriptions fix them
         self._tokens_to_check = FEWEST_TOKENS
         self.versions = plain.versions
         """Changes and readers of all kinds."""
         self._saved: tuple[str, str, int] | None = None  # path, generation, and the version of the content it has
-        self._published: _Published
+        self._published: Published
         self.versions.after_publishing(self._publish)
         self._publish()
 
     def _publish(self) -> None:
         live = self._live_sets
         is_scored = any(each.kind.is_scored for each in live)
-        self._published = _Published(
+        self._published = Published(
             self.vocabulary, self.names, self._sources, tuple(each.snapshot for each in live), is_scored
         )
 
     def __len__(self) -> int:
-        return sum(len(each) for each in self._sets.values())
+        return sum(len(each) for each in self._sets.values()) + len(self._never)
+
+    @property
+    def never_matching(self) -> list[Id]:
+        """The ids of subscriptions whose expression can never hold, such as `a NOT a`, in their order."""
+        with self.versions.pause():
+            return self.names.python(self._never[self.names.order(self._never)])
 
     def __repr__(self) -> str:
-        return f"<nearcast index: {len(self):,} subscriptions, method {self.method}, {memory_text(self.nbytes)}>"
+        never = f" ({len(self._never):,} of which can never match)" if len(self._never) else ""
+        contents = f"{len(self):,} subscriptions{never}, method {self.method}"
+        return f"<nearcast index: {contents}, {memory_text(self.nbytes)}>"
 
     def _repr_html_(self) -> str:
         """What notebooks show: counts, method, memory, and a map of where the subscriptions are."""
@@ -151,6 +126,7 @@ class Index(WithRejects):
             figures = {"subscriptions": len(self)}
             live = self._live_sets
             figures |= {f"of kind {each.kind.name}": len(each) for each in live} if len(live) > 1 else {}
+            figures |= {"that can never match": len(self._never)} if len(self._never) else {}
             shown = figures | {"method": self.method, "memory": memory_text(self.nbytes)}
             shown |= {"subscriptions as given": memory_text(self.source_nbytes), "ids": self.names.words}
             return html_summary("nearcast index", shown, self.drawn_boxes(), self.space)
@@ -188,26 +164,27 @@ class Index(WithRejects):
         at: Sequence[float],
         tokens: Sequence[str] | None = None,
         attributes: Mapping[str, Any] | None = None,
+        now: Time | None = None,
     ) -> Explanation:
-        """Why this message, at a point (x, y) or a box, would or would not match this subscription."""
-        given = {name: [value] for name, value in (checked_attributes(attributes) or {}).items()}
-        words = given | ({"text": [a_text(text, "text")]} if tokens is None else {"tokens": [some_tokens(tokens)]})
-        numbers = some_numbers(at, "at", 2, 4)
-        names = ("x", "y") if len(numbers) == 2 else BOX_COLUMNS
-        place = {name: [value] for name, value in zip(names, numbers, strict=True)}
-        return self.explain_message(subscription, {"id": [0], **words, **place})
+        """Why this message, at a point (x, y) or a box, would or would not match this subscription now, or at `now`."""
+        from nearcast.engine.payload.explained import message_row
 
-    def explain_message(self, subscription: Id, message: Any) -> Explanation:
+        return self.explain_message(subscription, message_row(text, at, tokens, attributes), now)
+
+    def explain_message(self, subscription: Id, message: Any, now: Time | None = None) -> Explanation:
         """`explain`, of a messages table with one row."""
-        from nearcast.engine.payload.explained import explained
+        from nearcast.engine.explain import with_score
+        from nearcast.engine.payload.explained import explain_row
 
         with self.versions.pause():
             row, number = self[subscription], self._known(subscription)
-            return explained(self, row, int(number[0]), self._kept_sources().take(number), message)
-
-    def message_dialect(self, on_bad: OnBad) -> Dialect:
-        """How messages are read."""
-        return Dialect(self.analyser, self.space, on_bad, makes_ids=True)
+            moment, dialect = present() if now is None else read_moment(now), self.message_dialect("raise")
+            found = explain_row(row, self._kept_sources().take(number), as_arrow(message), dialect, moment)
+            scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
+            if scored is None or not scored.kind.is_scored:
+                return found.explanation
+            score, least = scored.score(int(number[0]), self.message(found.tokens, found.box, NO_TIME))
+            return with_score(found.explanation, score, least, not found.is_box)
 
     def _known(self, id: Any) -> np.ndarray:
         """int64[1]: the number of a subscription's id; int64[0] if there is none."""
@@ -215,16 +192,14 @@ class Index(WithRejects):
             number = self.names.find_any(id)
             if self._sources is not None:
                 return number[self._sources.has(number)]
-            has_rows = len(number) and any(len(each.owners.rows(number)) for each in self._sets.values())
-            return number if has_rows else number[:0]
+            is_there = len(number) and any(len(each.owners.rows(number)) for each in self._sets.values())
+            return number if is_there or (len(number) and number[0] in self._never) else number[:0]
 
     def _numbers(self) -> np.ndarray:
         """int64[n]: the numbers of all ids, in the order of the ids."""
         with self.versions.pause():
-            if self._sources is not None:
-                numbers = self._sources.numbers()
-            else:
-                numbers = distinct(np.sort(np.concatenate([each.live_ids() for each in self._sets.values()])))
+            rows = [each.live_ids() for each in self._sets.values()]
+            numbers = distinct(np.sort(np.concatenate([*rows, self._never])))
             return numbers[self.names.order(numbers)]
 
     def _kept_sources(self) -> Sources:
@@ -282,7 +257,14 @@ class Index(WithRejects):
         return self.matcher.space
 
     def match(
-        self, messages: Any, *, threads: int = 1, on_bad: OnBad = "raise", keep: Sequence[str] | None = None
+        self,
+        messages: Any,
+        *,
+        threads: int = 1,
+        on_bad: OnBad = "raise",
+        keep: Sequence[str] | None = None,
+        now: Time | None = None,
+        extra: Extra = "raise",
     ) -> pa.Table:
         """All (message, subscription) pairs, sorted, as a matches table.
 
@@ -290,11 +272,16 @@ class Index(WithRejects):
         both do; `"distance_km"`, from the message to the centre of the subscription's circle or box; and `"words"`, the
         words of the message that the subscription asks for.
 
+        A subscription that has expired at the time of a message does not match it. A message without a time has the
+        time `now`: the present, if it is not given.
+
         Ids are of the types that went in. Messages without a column `id` have their row numbers, with a warning
         `MadeIds`. There is a column `score`, null for unscored kinds, while some subscriptions are of a scored kind
-        (`rank`).
+        (`rank`). Further columns of messages are attributes; one that looks like a misspelt column is an error unless
+        `keep`, a filter, or `extra` names it, or extra="ignore". With on_bad="skip" bad rows are in `rejects`, and
+        there is an error if all rows are bad, and a warning `MostlyRejected` if more than half are.
         """
-        return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad, keep=keep)
+        return self.match_at(messages, NO_TIME, threads=threads, on_bad=on_bad, keep=keep, now=now, extra=extra)
 
     def match_at(
         self,
@@ -304,45 +291,39 @@ class Index(WithRejects):
         threads: int = 1,
         on_bad: OnBad = "raise",
         keep: Sequence[str] | None = None,
+        now: Time | None = None,
+        extra: Extra = "raise",
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         self.rejects = None
         table, threads = as_arrow(messages), a_count(threads, "threads")
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
-        with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
+        dialect = self.message_dialect(on_bad, extra, keep)
+        moment = read_moment(now) if now is not None else present() if time == NO_TIME else time
+        changes = self.versions.pause() if is_computed else nullcontext()
+        with naming_file(messages), changes, self.versions.read():
             published = self._published
-            read = read_messages(table, published.vocabulary, self.message_dialect(on_bad))
+            read = read_messages(table, published.vocabulary, dialect)
             self.rejects = read.rejects
-            kept = self._read_keep(keep, table, published)
-            found = published.match(read.batch._replace(times=np.maximum(read.batch.times, time)), threads)
-            result = self._result(published, read, found, kept)
+            require_accepted(read.rejects, table.num_rows, "messages")
+            kept = kept_columns(keep, table, published, self.space)
+            batch = read.batch.at_present(moment)
+            found = published.match(batch._replace(times=np.maximum(batch.times, time)), threads)
+            result = matches_with(kept, read, found, published, self._sets.values())
         self._keep_up()
         return result
 
     def matches(self, read: Messages, found: Found, keep: Sequence[str] | None = None) -> pa.Table:
         """The matches table of what `match_batch` has found for the batch of `read_message_table`."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         with self.versions.pause():
             published = self._published
-            return self._result(published, read, found, self._read_keep(keep, read.table, published))
-
-    def _read_keep(self, keep: Sequence[str] | None, messages: pa.Table, published: _Published) -> list[Kept]:
-        sources = published.sources
-        kept = read_keep(keep, messages.column_names, None if sources is None else sources.column_names)
-        if self.space.planar and any(each.column == DISTANCE for each in kept if each.side == COMPUTED):
-            raise InvalidInput(f"'{DISTANCE}' needs longitudes and latitudes; this index has a plane", column="keep")
-        return kept
-
-    def _result(self, published: _Published, read: Messages, found: Found, kept: list[Kept]) -> pa.Table:
-        """The matches table with the kept columns. Changes are kept out where columns are computed."""
-        pairs = sorted_pairs(read.ids.numbers, found, published.names)
-        result = pairs_table(pairs, read.ids, published.names)
-        if not kept:
-            return result
-        from nearcast.engine.payload.carried_columns import Origins, with_columns
-
-        origins = Origins(read, published.sources, tuple(self._sets.values()), published.vocabulary)
-        return with_columns(result, kept, pairs, origins)
+            kept = kept_columns(keep, read.table, published, self.space)
+            return matches_with(kept, read, found, published, self._sets.values())
 
     def match_batch(self, batch: MessageBatch, threads: int = 1) -> Found:
         """The matches of messages that `read_messages` has read. Ids are numbers of `names`."""
@@ -351,18 +332,17 @@ class Index(WithRejects):
         self._keep_up()
         return found
 
-    def match_one(self, tokens: Iterable[str], x: float, y: float, attributes: Attributes = None) -> np.ndarray:
+    def match_one(
+        self, tokens: Iterable[str], x: float, y: float, attributes: Attributes = None, *, now: Time | None = None
+    ) -> np.ndarray:
         """The sorted ids of the subscriptions that one message at a point concerns. A string is analysed as text.
 
-        An array of int64, or of strings or UUIDs as objects. `attributes` are what filters compare.
+        An array of int64, or of strings or UUIDs as objects. `attributes` are what filters compare. The time of the
+        message is `now`: the present, if it is not given.
         """
-        try:
-            is_finite = math.isfinite(x) and math.isfinite(y)
-        except (TypeError, OverflowError):
-            is_finite = False
-        if not is_finite:
-            x, y = a_number(x, "x"), a_number(y, "y")
-        names, found = self.match_point(tokens, x, y, attributes=checked_attributes(attributes))
+        require_point(x, y, self.space)
+        time = present() if now is None else read_moment(now)
+        names, found = self.match_point(checked_words(tokens), x, y, time, checked_attributes(attributes))
         return found if names.is_plain else names.sorted_array(found)
 
     def match_point(
@@ -407,19 +387,27 @@ class Index(WithRejects):
         """A messages table as the terms and places of this index. The ids of the batch sort as those of the table."""
         return self.read_message_table(messages, on_bad=on_bad).batch
 
-    def read_message_table(self, messages: Any, *, on_bad: OnBad = "raise") -> Messages:
-        """The same, with the ids and the rejects."""
+    def read_message_table(
+        self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
+    ) -> Messages:
+        """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
         self.rejects = None
-        read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad))
+        with naming_file(messages):
+            read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
-        return read
+        return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
-    def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> None:
-        """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed."""
+    def insert(self, subscriptions: Any, *, on_bad: OnBad = "raise", extra: Extra = "raise") -> None:
+        """Add subscriptions; the same id again replaces. Bad rows raise before anything is changed.
+
+        An unknown column raises too, unless the subscriptions so far have it, `extra` names it, or extra="ignore".
+        """
         self.rejects = None
-        with self.versions.change():  # reading adds tokens to the vocabulary
-            read = read_subscriptions(subscriptions, self.vocabulary, self._dialect(on_bad))
+        table = as_arrow(subscriptions)
+        with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
+            read = read_subscriptions(table, self.vocabulary, self.subscription_dialect(on_bad, extra))
             self.rejects = read.rejects
+            require_accepted(read.rejects, table.num_rows, "subscriptions")
             self.insert_read(read)
 
     def insert_read(self, read: Subscriptions) -> None:
@@ -433,6 +421,8 @@ class Index(WithRejects):
             if self._weights is None and len(read.ids):
                 self._weights = idf_weights(read, self.vocabulary)
             self.remove_numbers(numbers)  # of every kind: also ids whose new expression can never hold and has no row
+            if read.n_with_rows < len(read.ids):
+                self._never = np.union1d(self._never, read.ids_without_rows())
             for kind, batch in batches.items():
                 if batch.size:
                     self._set_of(KINDS[kind]).insert_checked(batch, shapes)
@@ -464,14 +454,14 @@ class Index(WithRejects):
         with self.versions.change():
             for each in self._sets.values():
                 each.remove(numbers)
+            if len(self._never):
+                self._never = np.setdiff1d(self._never, numbers)
 
     def drop_unused_names(self) -> None:
         """Give back the names of ids that are gone, once there are more of them than of others."""
         if self.names.has_unused(max(len(self), self._n_names)):
             with self.versions.change():
-                used = [each.live_ids() for each in self._sets.values()]
-                used += [] if self._sources is None else [self._sources.numbers()]  # also those that can never match
-                self.names = self.names.only(np.concatenate(used))
+                self.names = self.names.only(self._numbers())
                 self._n_names = len(self.names)
 
     def drop_unused_tokens(self) -> None:
@@ -525,6 +515,8 @@ class Index(WithRejects):
             parts["sources"] = True
         if self._weights is not None:
             arrays["weights"] = self._weights
+        if len(self._never):
+            arrays["never"] = self._never
         for each in self._sets.values():
             name = each.kind.name
             own, parts[name] = each.state()
@@ -543,21 +535,23 @@ class Index(WithRejects):
                 sets.append(SubscriptionSet.restored(own, header[kind.name], kind, versions))
         names = Names.from_arrays(part_of(arrays, "names"), header.get("names"))
         sources = Sources.from_arrays(part_of(arrays, "sources")) if header.get("sources") else None
-        return cls(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:], names, sources)
+        made = cls(sets[0], vocabulary, analyser, arrays.get("weights"), sets[1:], names, sources)
+        made._never = arrays.get("never", _NONE)
+        return made
 
     def weights_table(self) -> pa.Table:
         """The weights of tokens, as a weights table."""
-        weights = NO_WEIGHTS if self._weights is None else self._weights
-        return pa.table({"token": self.vocabulary.tokens(np.arange(len(weights))), "weight": weights})
+        return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
-    def _dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self.analyser, self.space, on_bad, ids=self.names)
+    def subscription_dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
+        """How subscriptions are read. What the index keeps may be there."""
+        dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
+        return dialect.with_extra(() if self._sources is None else self._sources.column_names)
 
-
-def box_of(place: Sequence[float]) -> np.ndarray:
-    """float64[4]: the box of a point (x, y) or of a box."""
-    x, y = place[:2]
-    return np.array((x, y, x, y) if len(place) == 2 else place, np.float64)
+    def message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+        """How messages are read."""
+        allowed = Dialect(self.analyser, self.space, on_bad, makes_ids=True, extra=read_extra(extra))
+        return allowed.with_extra(name.removeprefix("message.") for name in keep)
 
 
 def build_index(
@@ -568,6 +562,7 @@ def build_index(
     *,
     messages: Any = None,
     keep_source: bool = True,
+    extra: Extra = "raise",
     **options: Any,
 ) -> Index:
     """An index over a subscriptions table.
@@ -575,20 +570,23 @@ def build_index(
     `weights` are the tokens' weights for kind `rank`: a table (token, weight) or a Vocabulary; the default is
     ln(1 + N/df) over the subscriptions. `space` makes coordinates planar. `messages` is a sample of the messages to
     come, for methods that plan by it (`auto`). With `keep_source`, the index keeps the table, for `index[id]` and for
-    `keep=` of `match`; a table of Arrow is not copied. The options are `analyser=`, `on_bad=` and those of the method.
+    `keep=` of `match`; a table of Arrow is not copied. A column that nearcast does not know is an error, unless `extra`
+    names it (a list) or extra="ignore". The options are `analyser=`, `on_bad=` and those of the method.
     """
-    analyser = Analyser.of(options.pop("analyser", None))
-    on_bad = options.pop("on_bad", "raise")
-    sources = Sources() if a_flag(keep_source, "keep_source") else None
-    vocabulary = Vocabulary()
-    by_term = None if weights is None else read_weights(weights, vocabulary)
-    index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
-    read = read_subscriptions(subscriptions, index.vocabulary, index._dialect(on_bad))
-    if messages is not None:
-        index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
-    index.rejects = read.rejects
-    index.insert_read(read)
+    from nearcast.engine.build_part import build_part
+
+    a_flag(keep_source, "keep_source")
+    with naming_file(subscriptions):
+        table = as_arrow(subscriptions)
+        how = {"messages": messages, "keep_source": keep_source, "extra": extra, **options}
+        index = build_part(table, method, weights, space, **how)
+        require_accepted(_rejects_of(index), table.num_rows, "subscriptions")
     return index
+
+
+def _rejects_of(index: Index) -> pa.Table:
+    assert index.rejects is not None
+    return index.rejects
 
 
 def open_index(path: str | os.PathLike[str], verify: bool = True, *, trust: bool = True) -> Index:
@@ -612,7 +610,6 @@ def open_index(path: str | os.PathLike[str], verify: bool = True, *, trust: bool
 def _open_saved(path: str, generation: str) -> Index:
     """The index that was at this path when it was pickled. Raises if another one is there."""
     index = open_index(path, verify=False)
-    assert index._saved is not None
-    if index._saved[1] != generation:
+    if index._saved is None or index._saved[1] != generation:
         raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
     return index

@@ -113,9 +113,10 @@ def wrapped(ring: np.ndarray) -> shapely.Geometry:
 def repaired(geometry: shapely.Geometry) -> shapely.Geometry:
     """The geometry if it is valid, else its area with crossings resolved. Raises InvalidInput if no area is left."""
     if not geometry.is_valid:
-        reason = shapely.is_valid_reason(geometry)
         require_few_crossings(geometry)
-        parts = polygons_in(shapely.make_valid(geometry, method="structure", keep_collapsed=False))
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers as large as float64 has them
+            reason = shapely.is_valid_reason(geometry)
+            parts = polygons_in(shapely.make_valid(geometry, method="structure", keep_collapsed=False))
         geometry = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
         if geometry.is_empty or geometry.area == 0:
             raise InvalidInput(f"the polygon has no area ({reason})", column="region")

@@ -140,5 +140,5 @@ def _order_reason(values: tuple[float, ...], columns: Sequence[str], planar: boo
     low, high = columns[at], columns[at + 2]
     reason = f"{low} is {values[at]}, above {high} = {values[at + 2]}"
     if at == 0 and not planar:
-        return low, f"{reason}; swap them, or give a box over the antimeridian as a GeoJSON region"
+        return low, f"{reason}; swap them. Only boxes of subscriptions go over the antimeridian, by 180 degrees at most"
     return low, f"{reason}; swap them"

@@ -29,9 +29,10 @@ from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, IdColumn, Names, OnBad, as_arrow, read_subscriptions
 from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
-from nearcast.tables.faults import WithRejects
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import id_column, one_id
-from nearcast.tables.messages import read_message_columns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, read_extra, read_message_columns
 from nearcast.tables.moments import Time, read_moment
 from nearcast.text.analyser import Analyser
 from nearcast.text.derived.atoms import MARK
@@ -60,9 +61,11 @@ class Moving(WithRejects):
         analyser: Analyser | str | None = None,
         safe: bool = False,
         where: Where | None = None,
+        extra: Extra = "raise",
         **options: Any,
     ) -> None:
-        """`space` makes coordinates planar. The options are those of the method.
+        """`space` makes coordinates planar. `extra` names unknown columns that the table may have. The options are
+        those of the method.
 
         With `safe`, clients report only when they leave their safe region: see `must_report`. `where` is called with
         the ids (int64[n]) of clients whose place a new message makes necessary, and returns their boxes (float64[n,4]).
@@ -82,7 +85,7 @@ class Moving(WithRejects):
         elif reach is not None or where is not None:
             raise InvalidInput("reach and where belong to safe=True")
         if subscriptions is not None:
-            self.subscribe(subscriptions)
+            self.subscribe(subscriptions, extra=extra)
 
     def _where(self, where: Where | None) -> Where | None:
         """The caller's function, as one of the numbers of ids."""
@@ -138,13 +141,15 @@ class Moving(WithRejects):
 
     # -- steps
 
-    def publish(self, messages: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
+    def publish(
+        self, messages: Any, now: Time | None = None, *, on_bad: OnBad = "raise", extra: Extra = "raise"
+    ) -> pa.Table:
         """Let messages arrive; return the changes. A message whose id is live replaces the older message.
 
         The column `expires` says until when a message lives; without it, for ever. A message whose `expires` is not
         after the clock never lives.
         """
-        arrivals, words, attributes = self._read_messages(messages, on_bad)
+        arrivals, words, attributes = self._read_messages(messages, on_bad, extra)
         changes = self._table(self._steps.step(self._moment(now), arrivals))
         self._keep(words, attributes)
         return changes
@@ -161,23 +166,35 @@ class Moving(WithRejects):
         """Set the clock; return the changes. What expires at `now` is gone."""
         return self._table(self._steps.step(read_moment(now)))
 
-    def step(self, now: Time | None = None, messages: Any = None, ids: Any = None, places: Any = None) -> pa.Table:
+    def step(
+        self,
+        now: Time | None = None,
+        messages: Any = None,
+        ids: Any = None,
+        places: Any = None,
+        *,
+        extra: Extra = "raise",
+    ) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
         moment, moved = self._moment(now), None if ids is None else (self._known(ids), _places(places))
         if messages is None:
             return self._table(self._steps.step(moment, None, moved))
-        arrivals, words, attributes = self._read_messages(messages, "raise")
+        arrivals, words, attributes = self._read_messages(messages, "raise", extra)
         changes = self._table(self._steps.step(moment, arrivals, moved))
         self._keep(words, attributes)
         return changes
 
-    def subscribe(self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise") -> pa.Table:
+    def subscribe(
+        self, subscriptions: Any, now: Time | None = None, *, on_bad: OnBad = "raise", extra: Extra = "raise"
+    ) -> pa.Table:
         """Add subscriptions of kind `match`; the same id again replaces. Return the changes."""
         self.rejects = None
-        dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names)
-        n_derived = self.vocabulary.n_derived
-        read = read_subscriptions(subscriptions, self.vocabulary, dialect)
+        dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names, extra=read_extra(extra))
+        n_derived, table = self.vocabulary.n_derived, as_arrow(subscriptions)
+        with naming_file(subscriptions):
+            read = read_subscriptions(table, self.vocabulary, dialect)
         self.rejects = read.rejects
+        require_accepted(read.rejects, table.num_rows, "subscriptions")
         if self.vocabulary.n_derived > n_derived and self.n_messages:
             found = self._sources.term_sets(self.vocabulary, self._set.messages.are_live)
             self._steps.give_terms(found.ids, *_with_everywhere(found.terms, found.starts))
@@ -238,12 +255,15 @@ class Moving(WithRejects):
     def _moment(self, now: Time | None) -> int | None:
         return None if now is None else read_moment(now)
 
-    def _read_messages(self, source: Any, on_bad: OnBad) -> tuple[Arrivals, Words, pa.Table | None]:
+    def _read_messages(self, source: Any, on_bad: OnBad, extra: Extra) -> tuple[Arrivals, Words, pa.Table | None]:
         """(the good messages, their words in order, their attributes)."""
         self.rejects = None
-        dialect, table = Dialect(self.analyser, self._set.space, on_bad), as_arrow(source)
-        read = read_message_columns(table, dialect, reads_expires=True)
+        table, allowed = as_arrow(source), read_extra(extra)
+        dialect = Dialect(self.analyser, self._set.space, on_bad, extra=allowed).with_extra(self.vocabulary.attributes)
+        with naming_file(source):
+            read = read_message_columns(table, dialect, reads_expires=True)
         self.rejects = read.rejects
+        require_accepted(read.rejects, table.num_rows, "messages")
         good, tokens, attributes = read.good_rows, read.tokens, all_attributes_of(table)
         ids = self.message_names.add(read.ids.take(good))
         if len(read.rejects):

@@ -18,7 +18,8 @@ from nearcast.geo.space import Space
 from nearcast.model import NO_TIME, Changes, MessageBatch, RowBatch
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import make_moving_method
-from nearcast.moving.pairs import IdPairs, Pairs, distinct_id_pairs, holds_in_full, net_changes
+from nearcast.moving.net_changes import Part, changes_of_part, net_changes, signed
+from nearcast.moving.pairs import Pairs, holds_in_full
 from nearcast.moving.subscribers import Moves, Subscribers, check_places
 
 _NO_IDS = np.empty(0, np.int64)
@@ -104,8 +105,9 @@ class MovingSet:
         """int64[n]: the live messages that a known subscription matches, in ascending order."""
         ids = np.array([subscription], np.int64)
         self._require_known(ids)
-        pairs = self._verified(self.method.find(self.subscribers.rows_of(ids)))
-        return distinct(np.sort(self.messages.ids[pairs.slots]))
+        pairs = self.method.find(self.subscribers.rows_of(ids))
+        keep = holds_in_full(self.subscribers.store, self.messages, pairs)
+        return distinct(np.sort(self.messages.ids[pairs.slots[keep]]))
 
     # -- checks, before anything is changed
 
@@ -141,7 +143,7 @@ class MovingSet:
 
     # -- parts of a step
 
-    def _let_die(self, now: int, arrivals: Arrivals | None) -> list[IdPairs]:
+    def _let_die(self, now: int, arrivals: Arrivals | None) -> list[Part]:
         """Expired messages leave, and those whose ids come again."""
         slots = self.messages.expired(now)
         if arrivals is not None:
@@ -154,29 +156,27 @@ class MovingSet:
             self.messages.recycle()
         return [pairs]
 
-    def _drop(self, ids: np.ndarray) -> IdPairs:
+    def _drop(self, ids: np.ndarray) -> Part:
         rows = self.subscribers.rows_of(ids)
         pairs = self._by_id(self.method.find(rows), -1)
         self.method.remove(rows)
         self.subscribers.discard(ids)
         return pairs
 
-    def _add(self, new: Subscribed) -> IdPairs:
+    def _add(self, new: Subscribed) -> Part:
         rows = self.subscribers.add(*new)
         self.method.insert(rows)
         return self._by_id(self.method.find(rows), 1)
 
-    def _move(self, moves: Moves) -> list[IdPairs]:
+    def _move(self, moves: Moves) -> list[Part]:
         changes = self.method.move(moves.rows, moves.boxes)
-        keep = holds_in_full(self.subscribers.store, self.messages, changes)
-        owners, ids = self.subscribers.store.owner_ids[changes.rows[keep]], self.messages.ids[changes.slots[keep]]
-        parts = [IdPairs(ids, owners, changes.signs[keep])]
+        parts = [changes_of_part(self.subscribers.store, self.messages, changes)]
         if len(moves.replaced_ids):
             parts.append(self._drop(moves.replaced_ids))
             parts.append(self._add(Subscribed(_NO_IDS, moves.batch, moves.shapes)))
         return parts
 
-    def _arrive(self, arrivals: Arrivals, now: int) -> IdPairs:
+    def _arrive(self, arrivals: Arrivals, now: int) -> Part:
         live = np.flatnonzero(arrivals.expires > now)
         batch, expires = arrivals.batch, arrivals.expires
         if len(live) < batch.size:
@@ -185,14 +185,10 @@ class MovingSet:
             expires = expires[live]
         return self._by_id(self.method.arrive(self.messages.add(batch, expires)), 1)
 
-    def _verified(self, pairs: Pairs) -> Pairs:
-        keep = holds_in_full(self.subscribers.store, self.messages, pairs)
-        return pairs if keep.all() else Pairs(pairs.rows[keep], pairs.slots[keep])
+    def _by_id(self, pairs: Pairs, sign: int) -> Part:
+        return changes_of_part(self.subscribers.store, self.messages, signed(pairs, sign))
 
-    def _by_id(self, pairs: Pairs, sign: int) -> IdPairs:
-        return distinct_id_pairs(self.subscribers.store, self.messages, self._verified(pairs), sign)
-
-    def _done(self, now: int, parts: list[IdPairs]) -> Changes:
+    def _done(self, now: int, parts: list[Part]) -> Changes:
         self.now = now
         store = self.subscribers.store
         if store.high > _SMALLEST_COMPACTION and 4 * store.live < store.high:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from nearcast.arrays.growable import grown
+from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.matching.predicate import FLAG_CHAINED, FLAG_SHAPED
 from nearcast.model import Changes
@@ -105,7 +106,7 @@ class SafeRegions:
         self.recalls += len(recalled)
         ids, places = np.concatenate([ids, recalled]), np.concatenate([places, found])
         changes = self._live.step(now, arrivals, (ids, places))
-        self._measure(np.unique(ids))
+        self._measure(distinct(ids))
         return self._pushed(changes)
 
     def _step_near(
@@ -167,7 +168,7 @@ class SafeRegions:
         rows = self._live.subscribers.first_rows(ids)
         gaps = _gaps(self._live.subscribers.store.arrays.boxes[rows], self._near.messages.arrays.boxes[slots])
         radii = self._radii_up_to(int(rows.max(initial=-1)))[rows]
-        return np.unique(ids[(gaps <= radii) & (radii > 0)])
+        return distinct(ids[(gaps <= radii) & (radii > 0)])
 
     def _recalled_places(self, ids: np.ndarray) -> np.ndarray:
         if self._where is None:
@@ -184,7 +185,7 @@ class SafeRegions:
         """Compute the radii of subscriptions that have just reported; of all, if rows have new numbers."""
         if self._live.subscribers is not self._measured:
             self._measured = self._live.subscribers
-            ids = np.unique(self._measured.store.owner_ids[self._measured.store.live_rows()])
+            ids = distinct(self._measured.store.owner_ids[self._measured.store.live_rows()])
         known = ids[self._live.subscribers.owners.has(ids)]
         rows = self._live.subscribers.first_rows(known)
         radii = self._radii_up_to(int(rows.max(initial=-1)))

@@ -16,6 +16,7 @@ from nearcast.tables import as_arrow
 from nearcast.tables.columns import require_one, times_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, read_ids
+from nearcast.tables.messages import Extra
 from nearcast.tables.places import boxes_of
 
 
@@ -51,7 +52,9 @@ def read_tracks(source: Any, space: Space) -> Tracks:
     return Tracks(ids.take(order), times[order], np.ascontiguousarray(places[order]))
 
 
-def replay(moving: Moving, messages: pa.Table, tracks: Tracks, period: int) -> Iterator[ReplayStep]:
+def replay(
+    moving: Moving, messages: pa.Table, tracks: Tracks, period: int, extra: Extra = "raise"
+) -> Iterator[ReplayStep]:
     """Replay timed messages and tracks in steps of `period` microseconds; yields each step that has events.
 
     In a step the clock moves to its end, subscriptions to their last place in it, and its messages arrive. A message
@@ -67,7 +70,8 @@ def replay(moving: Moving, messages: pa.Table, tracks: Tracks, period: int) -> I
         first, stop = np.searchsorted(plan.of_tracks, [step, step + 1])
         now = plan.start + (step + 1) * period
         ids, places = tracks.ids.take(np.arange(first, stop)), tracks.places[first:stop]
-        changes = moving.step(now, arriving if arriving.num_rows else None, ids if stop > first else None, places)
+        coming, moved = arriving if arriving.num_rows else None, ids if stop > first else None
+        changes = moving.step(now, coming, moved, places, extra=extra)
         yield ReplayStep(now, changes, arriving.num_rows, int(stop - first))
 
 

@@ -17,13 +17,14 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nearcast.arrays.bundle import write_whole
-from nearcast.errors import NearcastError
+from nearcast.errors import InvalidInput, MostlyRejected, NearcastError
 from nearcast.ingest.mapping import Kind
 from nearcast.ingest.output_folder import mounted_path
 from nearcast.ingest.pipeline.checks import check_build, check_match, check_table
@@ -76,11 +77,24 @@ def ingest_stage(raw: Raw, kind: Kind, out: str, rejects: str, options: Mapping[
     step = Step(f"ingest {kind}", raw.sources, (out, rejects), {"map": dict(raw.mapping), **options})
     given = IngestOptions(**options)
     arguments = (raw.sources, kind, raw.mapping, out, rejects)
-    return Stage(
-        step,
-        lambda session: ingest(session, *arguments, options=given),
-        lambda: check_ingest(*arguments, given),
-    )
+
+    def work(session: SparkSession) -> dict[str, Any]:
+        counts = ingest(session, *arguments, options=given)
+        _require_accepted(counts, kind, rejects)
+        return counts
+
+    return Stage(step, work, lambda: check_ingest(*arguments, given))
+
+
+def _require_accepted(counts: Mapping[str, Any], kind: Kind, rejects: str) -> None:
+    """Raise InvalidInput if all rows were rejected; warn if more than half were."""
+    n, n_bad = int(counts["read"]), int(counts["rejected"])
+    if 2 * n_bad > n:
+        reason = next(iter(counts["by_reason"]), "")
+        most = f"the most frequent reason is: {reason}; {rejects} has all of them"
+        if n_bad == n:
+            raise InvalidInput(f"all {n:,} rows of the {kind} are bad; {most}")
+        warnings.warn(f"{n_bad:,} of the {n:,} rows of the {kind} are bad; {most}", MostlyRejected, stacklevel=2)
 
 
 def vocabulary_stage(messages: str, out: str) -> Stage:

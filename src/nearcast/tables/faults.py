@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Literal
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.errors import InvalidInput
+from nearcast.errors import InvalidInput, MostlyRejected
 
 OnBad = Literal["raise", "skip"]
 
 REJECTS_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("reason", pa.string()), ("record", pa.string())]
 )
-"""`record` is the original row as JSON."""
+"""`row` is the number of the row, from 1, and `record` the original row as JSON."""
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
@@ -58,7 +59,13 @@ class Faults:
         columns, reasons = zip(*(self._faults[row] for row in rows), strict=True)
         records = table.take(pa.array(rows, pa.int64())).to_pylist()
         texts = [json.dumps(record, default=str, ensure_ascii=False) for record in records]
-        return pa.table({"row": rows, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+        numbers = [row + 1 for row in rows]
+        return pa.table({"row": numbers, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+
+
+def rejected_positions(rejects: pa.Table) -> np.ndarray:
+    """int64[n]: where the rejected rows are in their table, from 0."""
+    return np.asarray(rejects["row"].to_numpy() - 1)
 
 
 class _OfThread(threading.local):
@@ -79,3 +86,30 @@ class WithRejects:
     @rejects.setter
     def rejects(self, rejects: pa.Table | None) -> None:
         self._rejects.table = rejects
+
+
+class NothingAccepted(InvalidInput):
+    """No row of a table is good. `rejects` has all of them."""
+
+    def __init__(self, rejects: pa.Table, what: str) -> None:
+        super().__init__(f"all {rejects.num_rows:,} rows of the {what} are bad; {first_fault(rejects)}")
+        self.rejects, self._what = rejects, what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NothingAccepted, (self.rejects, self._what)
+
+
+def require_accepted(rejects: pa.Table, n_rows: int, what: str) -> None:
+    """Raise NothingAccepted if all rows were rejected; warn if more than half were."""
+    n_bad = rejects.num_rows
+    if n_bad and n_bad == n_rows:
+        raise NothingAccepted(rejects, what)
+    if 2 * n_bad > n_rows:
+        text = f"{n_bad:,} of the {n_rows:,} rows of the {what} are bad and were skipped; {first_fault(rejects)}"
+        warnings.warn(text, MostlyRejected, stacklevel=3)
+
+
+def first_fault(rejects: pa.Table) -> str:
+    """The first bad row, in words."""
+    first = rejects.slice(0, 1).to_pylist()[0]
+    return f"the first is row {first['row']}, column '{first['column']}': {first['reason']}"

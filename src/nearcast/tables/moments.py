@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import numpy as np
@@ -36,6 +37,11 @@ def _stamp(moment: datetime) -> np.datetime64:
         return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")
     except OverflowError:
         raise InvalidInput(f"{moment} is no time in UTC", column="now") from None
+
+
+def present() -> int:
+    """The present in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def _parsed(text: str) -> np.datetime64:

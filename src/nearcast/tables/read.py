@@ -37,7 +37,12 @@ def as_arrow(source: Any) -> pa.Table:
 
     pandas and Polars frames are read through the Arrow interface, without importing either.
     """
-    return _without_views(_as_arrow(source))
+    table = _as_arrow(source)
+    if len({*table.column_names}) < table.num_columns:
+        name = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+        raise InvalidInput(f"{where}several columns are named '{name}'; names must differ", column=name)
+    return _without_views(table)
 
 
 def _as_arrow(source: Any) -> pa.Table:
@@ -57,8 +62,8 @@ def _as_arrow(source: Any) -> pa.Table:
             return _table_of_records(source)
         if isinstance(source, dict):
             return _table_of_columns(source)
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
+        if hasattr(source, "__arrow_c_stream__") or _is_geodataframe(source):
+            return pa.table(_with_arrow_regions(source))
     except InvalidInput:
         raise
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
@@ -82,10 +87,9 @@ def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
             raise InvalidInput(f"the name of a column is text, not {name!r}")
     made = dict[str, Any]()
     for name, own in columns.items():
-        if isinstance(own, str | bytes) or not hasattr(own, "__len__"):
-            raise InvalidInput(f"a column is a list or an array, not {type(own).__name__}", column=name)
         try:
-            made[name] = pa.array(id_values(own)) if name == "id" else own if _is_arrow(own) else pa.array(own)
+            values = _python_values(name, own)
+            made[name] = values if _is_arrow(values) else pa.array(values)
         except (UnicodeEncodeError, OverflowError, ValueError, TypeError) as error:
             if isinstance(error, InvalidInput):
                 raise
@@ -104,6 +108,31 @@ def _reason_of(error: Exception) -> str:
     if isinstance(error, OverflowError):
         return "a number is not within int64"
     return f"the values make no column: {error}"
+
+
+def _python_values(name: str, values: Any) -> Any:
+    """The values of a column, where Arrow needs help: ids, and regions that are dicts or geometries."""
+    if isinstance(values, str | bytes | int | float) or values is None:
+        reason = f"a column is a list of values, not {values!r}; for one row write {{{name!r}: [{values!r}]}}"
+        raise InvalidInput(reason, column=name)
+    if name == "region":
+        from nearcast.tables.regions.python_regions import region_values  # few tables have such
+
+        return region_values(values)
+    return id_values(values) if name == "id" else values
+
+
+def _is_geodataframe(source: Any) -> bool:
+    return hasattr(source, "to_arrow") and hasattr(source, "crs")
+
+
+def _with_arrow_regions(frame: Any) -> Any:
+    """The frame, with geometries as WKB or texts: pandas holds them as objects, which Arrow does not know."""
+    if _is_geodataframe(frame):
+        return frame.to_arrow(index=False, geometry_encoding="WKB")
+    if type(frame).__module__.partition(".")[0] == "pandas" and "region" in frame:
+        return frame.assign(region=_python_values("region", frame["region"].tolist()))
+    return frame
 
 
 def _without_views(table: pa.Table) -> pa.Table:
@@ -146,7 +175,9 @@ def _read_path(path: Path) -> pa.Table:
             return pyarrow.csv.read_csv(
                 path,
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
             )
         if name.endswith(_JSON):
             return _sound(_read_json(path))

@@ -43,6 +43,20 @@ class Subscriptions(NamedTuple):
     rejects: pa.Table
     table: pa.Table | None = None  # the good rows as they were given, in the same order
 
+    @property
+    def n_with_rows(self) -> int:
+        """The number of subscriptions with rows: those whose expression can hold."""
+        return sum(
+            int(np.count_nonzero(rows.owner_ids[1:] != rows.owner_ids[:-1])) + 1
+            for rows in self.batches.values()
+            if rows.size
+        )
+
+    def ids_without_rows(self) -> np.ndarray:
+        """int64[n]: the numbers of the subscriptions whose expression can never hold."""
+        owners = [rows.owner_ids for rows in self.batches.values()]
+        return np.setdiff1d(self.ids, np.concatenate([np.empty(0, np.int64), *owners]))
+
     def rows(self, kind: Kind = MATCH) -> RowBatch:
         """The rows of a kind; an empty batch if there are none."""
         names = (parameter.name for parameter in kind.parameters)
@@ -53,7 +67,8 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    given, table = table, _checked(table, dialect, faults)
+    ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)
@@ -83,7 +98,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         if known[name].is_point:
             require_points(boxes, expires, tokens, known[name], is_own, faults)
     _find_bad_tokens(tokens, faults)
-    rejects = faults.raise_or_reject(table)
+    rejects = faults.raise_or_reject(given)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
     numbers = _numbered(ids, good, names)
     read = read._replace(ids=numbers)
@@ -91,9 +106,18 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         own = good[kinds[good] == name]
         batches[name], more = _rows(read, own, params.get(name, {}), vocabulary, len(shapes))
         shapes = np.concatenate([shapes, more])
-    kept = table if len(good) == table.num_rows else table.take(pa.array(good))
+    kept = given if len(good) == given.num_rows else given.take(pa.array(good))
     shape_columns = ShapeColumns(regions.circles[shapes], regions.geometries[shapes])
     return Subscriptions(numbers[good], batches, shape_columns, rejects, kept)
+
+
+def _checked(table: pa.Table, dialect: Dialect, faults: Faults) -> pa.Table:
+    """The table with places in plain forms. Raises for a column that it may not have."""
+    from nearcast.tables.input_checks.known_columns import check_subscription_columns  # an engine needs neither
+    from nearcast.tables.regions.plain_regions import with_plain_regions
+
+    check_subscription_columns(table.schema, dialect.extra)
+    return with_plain_regions(table, dialect.space, faults)
 
 
 def _numbered(ids: IdColumn, good: np.ndarray, names: Names) -> np.ndarray:

@@ -38,6 +38,11 @@ def read_weights(source: Any, vocabulary: Vocabulary) -> np.ndarray:
     return by_term
 
 
+def weights_table(weights: np.ndarray, vocabulary: Vocabulary) -> pa.Table:
+    """Weights by term as a table (token, weight)."""
+    return pa.table({"token": vocabulary.tokens(np.arange(len(weights))), "weight": weights})
+
+
 def _opened(source: Any) -> Any:
     """The vocabulary of a saved file, which its first bytes identify; any other source unchanged."""
     if not isinstance(source, str | os.PathLike):

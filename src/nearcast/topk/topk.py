@@ -21,9 +21,10 @@ from nearcast.model import Changes
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
-from nearcast.tables.faults import WithRejects
+from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import one_id
-from nearcast.tables.messages import MessageColumns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, MessageColumns, read_extra
 from nearcast.tables.moments import Time, read_moment
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -65,7 +66,8 @@ class TopK(WithRejects):
     `window` is a number of messages, a timedelta, or a text such as "90min"; without it the table's column `window`
     counts. `weights` are the tokens' weights: a table (token, weight) or a Vocabulary; the default is ln(1 + N/df) over
     these first subscriptions. Weights never change; later tokens weigh as much as the heaviest. `space` makes
-    coordinates planar. The options are `max_dist=`, `analyser=`, `on_bad=` and those of the method.
+    coordinates planar. The options are `max_dist=`, `analyser=`, `on_bad=`, `extra=` (unknown columns that
+    may be there) and those of the method.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class TopK(WithRejects):
         super().__init__()
         self.analyser = Analyser.of(options.pop("analyser", None))
         on_bad: OnBad = options.pop("on_bad", "raise")
+        extra: Extra = options.pop("extra", "raise")
         table = _NO_SUBSCRIPTIONS if subscriptions is None else as_arrow(subscriptions)
         self.space = Space.of(space)
         self.metric = metric_of(self.space, _checked_distance(options.pop("max_dist", None)))
@@ -87,8 +90,10 @@ class TopK(WithRejects):
         self._start(method, TopRows(self.names), Window(window_size_of(table, window)), options)
         self.vocabulary = Vocabulary()
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
-        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
+        with naming_file(subscriptions):
+            batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
         self.rejects = read.rejects
+        require_accepted(read.rejects, table.num_rows, "subscriptions")
         self._weights = _scaled(idf_weights(read, self.vocabulary) if by_term is None else by_term)
         self._n_fixed = len(self._weights)
         self._n_published = self._n_checked = 0
@@ -102,8 +107,8 @@ class TopK(WithRejects):
         self._past_work: dict[str, int] = {}
         self.method: TopMethod = method(rows, window, self.metric, self.space, **options)
 
-    def _dialect(self, on_bad: OnBad) -> Dialect:
-        return Dialect(self.analyser, self.space, on_bad, ids=self.names)
+    def _dialect(self, on_bad: OnBad, extra: Extra) -> Dialect:
+        return Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -128,13 +133,13 @@ class TopK(WithRejects):
 
     # -- messages
 
-    def publish(self, messages: Any, *, on_bad: OnBad = "raise") -> pa.Table:
+    def publish(self, messages: Any, *, on_bad: OnBad = "raise", extra: Extra = "raise") -> pa.Table:
         """The changes that messages cause, one message after another, as a changes table.
 
         In a window of a period every message needs a time, and time does not go backwards. A bad row raises before
         anything is changed.
         """
-        read, tokens = self._read(messages, on_bad)
+        read, tokens = self._read(messages, on_bad, extra)
         good, parts, start = read.good_rows, list[Changes](), 0
         while start < len(good) or not parts:
             self._forget_tokens()
@@ -148,19 +153,21 @@ class TopK(WithRejects):
         """Changes with the ids that were given."""
         return changes_table(changes, self.message_names, self.names)
 
-    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise") -> IncomingMessages:
+    def read_messages(self, messages: Any, *, on_bad: OnBad = "raise", extra: Extra = "raise") -> IncomingMessages:
         """A messages table as terms with values, for `publish_read`."""
-        read, tokens = self._read(messages, on_bad)
+        read, tokens = self._read(messages, on_bad, extra)
         self._forget_tokens()
         return self._weighed(read, read.good_rows, tokens)
 
-    def _read(self, messages: Any, on_bad: OnBad) -> tuple[MessageColumns, pa.Array]:
+    def _read(self, messages: Any, on_bad: OnBad, extra: Extra) -> tuple[MessageColumns, pa.Array]:
         """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
         self.rejects = None
-        read, tokens = read_top_messages(messages, self._dialect(on_bad), self.window.size, self.window.now)
+        with naming_file(messages):
+            read, tokens = read_top_messages(messages, self._dialect(on_bad, extra), self.window.size, self.window.now)
         if len(read.good_rows):
             self.message_names.require(read.ids.type)
         self.rejects = read.rejects
+        require_accepted(read.rejects, len(read.boxes), "messages")
         return read, tokens
 
     def _weighed(self, read: MessageColumns, rows: np.ndarray, tokens: pa.Array) -> IncomingMessages:
@@ -198,7 +205,7 @@ class TopK(WithRejects):
 
     # -- subscriptions
 
-    def subscribe(self, subscriptions: Any, *, on_bad: OnBad = "raise") -> pa.Table:
+    def subscribe(self, subscriptions: Any, *, on_bad: OnBad = "raise", extra: Extra = "raise") -> pa.Table:
         """Add subscriptions, filled from the window; the same id again replaces. Returns the changes.
 
         The changes of a replaced subscription are the difference between its old and its new best messages.
@@ -206,8 +213,10 @@ class TopK(WithRejects):
         self.rejects = None
         table = as_arrow(subscriptions)
         window_size_of(table, self.window.size)
-        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad))
+        with naming_file(subscriptions):
+            batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
         self.rejects = read.rejects
+        require_accepted(read.rejects, table.num_rows, "subscriptions")
         changes = self.changes_table(self._replace(batch))
         self._forget_names()
         return changes

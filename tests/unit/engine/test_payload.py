@@ -28,7 +28,7 @@ MESSAGES: list[dict[str, Any]] = [
 
 @pytest.fixture
 def index() -> nc.Index:
-    return nc.build_index(SUBSCRIPTIONS)
+    return nc.build_index(SUBSCRIPTIONS, extra=["name", "rank"])
 
 
 def test_columns_of_both_tables_are_carried(index: nc.Index) -> None:
@@ -127,7 +127,7 @@ def test_subscriptions_come_back_as_they_were_given(index: nc.Index, tmp_path: P
 
 
 def test_without_kept_subscriptions_ids_are_still_known() -> None:
-    index = nc.build_index(SUBSCRIPTIONS, keep_source=False)
+    index = nc.build_index(SUBSCRIPTIONS, keep_source=False, extra="ignore")
     assert list(index) == ["all", "box", "near"] and "box" in index and "x" not in index and index.source_nbytes == 0
     for call in (lambda: index["box"], index.subscriptions, lambda: index.match(MESSAGES, keep=["name"])):
         with pytest.raises(InvalidInput, match="keep_source"):
@@ -142,12 +142,16 @@ def test_a_subscription_that_can_never_match_is_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_changes_against_a_dict(seed: int, tmp_path: Path) -> None:
-    rng, known, index = np.random.default_rng(seed), dict[int, dict[str, Any]](), nc.build_index([row_of(0, 0)])
+    rng, known, index = (
+        np.random.default_rng(seed),
+        dict[int, dict[str, Any]](),
+        nc.build_index([row_of(0, 0)], extra=["note", "extra"]),
+    )
     known[0] = row_of(0, 0)
     for step in range(40):
         if rng.random() < 0.6:
             rows = [row_of(int(each), step) for each in rng.permutation(12)[: rng.integers(1, 5)]]
-            index.insert(rows)
+            index.insert(rows, extra=["extra"])
             known |= {row["id"]: row for row in rows}
         else:
             gone = [int(each) for each in rng.permutation(12)[:4]]
@@ -181,7 +185,7 @@ def test_many_small_changes_make_few_parts_and_leave_no_rows() -> None:
 
 
 def test_values_of_two_types_are_said_when_they_are_carried() -> None:
-    index = nc.build_index([{"id": 1, "tokens": ["a"], "x": 0.0, "y": 0.0, "note": "text"}])
+    index = nc.build_index([{"id": 1, "tokens": ["a"], "x": 0.0, "y": 0.0, "note": "text"}], extra=["note"])
     index.insert([{"id": 2, "tokens": ["a"], "x": 0.0, "y": 0.0, "note": {"b": 1}}])
     assert index[1]["note"] == "text" and index[2]["note"] == {"b": 1}
     with pytest.raises(InvalidInput, match="values of different types here"):

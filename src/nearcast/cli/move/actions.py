@@ -32,6 +32,7 @@ class Request(NamedTuple):
     method: str
     space: tuple[float, ...] | None
     analyser: str | None
+    extra: str | list[str]
 
 
 def run(request: Request, out: Path | None, as_json: bool) -> None:
@@ -41,13 +42,14 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
     parts = list[pa.Table]()
     with progress(quiet=as_json) as shown:
         with working(shown, "reading tables"):
-            moving = Moving(request.subscriptions, request.method, request.space, analyser=request.analyser)
+            how: dict[str, Any] = {"analyser": request.analyser, "extra": request.extra}
+            moving = Moving(request.subscriptions, request.method, request.space, **how)
             messages = _with_expiry(as_arrow(request.messages), request.lifetime)
             tracks = read_tracks(request.tracks, moving.space)
         period = max(1, round(request.every * 1e6))
         start = time.perf_counter()
         task = shown.add_task("replaying", total=n_replay_steps(messages, tracks, period))
-        for step in replay(moving, messages, tracks, period):
+        for step in replay(moving, messages, tracks, period, request.extra):
             parts.append(step.changes)
             counts["steps"] += 1
             counts["messages"] += step.messages

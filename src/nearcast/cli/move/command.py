@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from nearcast.cli.options import AnalyserName, Json, Space, argument, read_space
+from nearcast.cli.options import AnalyserName, Extra, Json, Space, argument, read_extra, read_space
 
 
 def move(  # noqa: PLR0913  the options of a command are its parameters
@@ -23,6 +23,7 @@ def move(  # noqa: PLR0913  the options of a command are its parameters
     method: Annotated[str, Option(help="Method for moving subscriptions.")] = "auto",
     space: Space = None,
     analyser: AnalyserName = None,
+    extra: Extra = None,
     as_json: Json = False,
 ) -> None:
     """Replay moving subscriptions: who gains and who loses which message, step by step.
@@ -37,5 +38,6 @@ def move(  # noqa: PLR0913  the options of a command are its parameters
     """
     from nearcast.cli.move import actions
 
-    request = actions.Request(subscriptions, messages, tracks, every, lifetime, method, read_space(space), analyser)
+    bounds, allowed = read_space(space), read_extra(extra)
+    request = actions.Request(subscriptions, messages, tracks, every, lifetime, method, bounds, analyser, allowed)
     actions.run(request, out, as_json)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from nearcast.cli.options import AnalyserName, Json, Space, argument, given, read_space
+from nearcast.cli.options import AnalyserName, Extra, Json, Space, argument, given, read_extra, read_space
 
 
 def top(  # noqa: PLR0913  the options of a command are its parameters
@@ -34,6 +34,7 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     option: Annotated[
         list[str] | None, Option(metavar="KEY=VALUE", help="An option of the method. Repeatable.")
     ] = None,
+    extra: Extra = None,
     as_json: Json = False,
 ) -> None:
     """Keep the best k messages of a sliding window for each subscription.
@@ -49,6 +50,6 @@ def top(  # noqa: PLR0913  the options of a command are its parameters
     from nearcast.cli.match_actions import read_options
     from nearcast.cli.top import actions
 
-    options = read_options(option or []) | given(max_dist=max_dist, analyser=analyser)
+    options = read_options(option or []) | given(max_dist=max_dist, analyser=analyser, extra=read_extra(extra))
     request = actions.Request(subscriptions, messages, window, method, read_space(space), weights, options)
     actions.run(request, out, as_json)

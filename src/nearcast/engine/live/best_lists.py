@@ -99,7 +99,7 @@ class BestLists:
         """The changes of each message: columns id, tokens, x, y, time. Time does not go backwards."""
         steps: list[list[Change]] = [[] for _ in range(messages.num_rows)]
         for top in self._tops.values():
-            incoming = top.read_messages(messages)
+            incoming = top.read_messages(messages, extra="ignore")
             for i, step in enumerate(steps):
                 found = top.publish_read(incoming.part(i, i + 1))
                 ids = (top.message_names.python(found.message_ids), top.names.python(found.subscription_ids))
@@ -121,7 +121,7 @@ class BestLists:
     def compared(self, number: Id, message: pa.Table) -> tuple[float | None, float]:
         """(score of one message, or None where no token is shared; least score that enters the list as it is now)."""
         top, best = self._tops[self._home[number]], self.results(number)["score"].to_pylist()
-        incoming = top.read_messages(message)
+        incoming = top.read_messages(message, extra="ignore")
         values = np.full(len(top.vocabulary), ABSENT)
         values[incoming.terms] = incoming.values
         row = top.row_of(number)

@@ -96,7 +96,7 @@ class Followers:
 
     def publish(self, message: pa.Table, now: int) -> list[Change]:
         """Let one message arrive: columns id, tokens, xmin, ymin, xmax, ymax, expires."""
-        return self._step(self._moving.publish(message, now), now)
+        return self._step(self._moving.publish(message, now, extra="ignore"), now)
 
     def move(self, number: Id, place: Sequence[float], now: int) -> list[Change]:
         """Give a subscription a new place, valid for it: a point or a box."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import shapely
 
-from nearcast.engine.explain import Explanation, MessageWords, explain, with_score
+from nearcast.arguments import a_text, checked_attributes, some_numbers, some_tokens
+from nearcast.engine.explain import Explanation, MessageWords, explain
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import WORLD, BoxRegion, Region
-from nearcast.geo.space import Space
-from nearcast.model import KINDS, MATCH, NEVER, NO_TIME, RowBatch
-from nearcast.tables import Dialect, as_arrow, read_subscriptions
+from nearcast.geo.space import BOX_COLUMNS, Space
+from nearcast.model import NEVER, NO_TIME, RowBatch
+from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.attributes import all_attributes_of, attribute_rows
 from nearcast.tables.columns import times_of
 from nearcast.tables.faults import Faults
@@ -24,27 +26,38 @@ from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import parse
 from nearcast.text.vocabulary import Vocabulary
 
-if TYPE_CHECKING:
-    from nearcast.engine.index import Index
+
+class Explained(NamedTuple):
+    """An explanation, and the message as it was read."""
+
+    explanation: Explanation
+    tokens: list[str]
+    box: np.ndarray
+    is_box: bool  # whether the place of the subscription is its box
 
 
-def explained(index: Index, row: dict[str, Any], number: int, source: pa.Table, message: Any) -> Explanation:
-    """A subscription of an index compared with a messages table of one row. `row` and `source` are the subscription as
-    it was given, as values and as a table; no subscription changes meanwhile.
-    """
-    place = region_of(source, index.analyser, index.space)
-    table = as_arrow(message)
-    columns = read_message_columns(table, index.message_dialect("raise"))
-    tokens, box, attributes = columns.tokens[0].as_py() or [], columns.boxes[0], all_attributes_of(table)
+def message_row(
+    text: str, at: Sequence[float], tokens: Sequence[str] | None, attributes: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """A message as a table of one row."""
+    given = {name: [value] for name, value in (checked_attributes(attributes) or {}).items()}
+    words = given | ({"text": [a_text(text, "text")]} if tokens is None else {"tokens": [some_tokens(tokens)]})
+    numbers = some_numbers(at, "at", 2, 4)
+    names = ("x", "y") if len(numbers) == 2 else BOX_COLUMNS
+    return {"id": [0], **words, **{name: [value] for name, value in zip(names, numbers, strict=True)}}
+
+
+def explain_row(row: dict[str, Any], source: pa.Table, message: pa.Table, dialect: Dialect, now: int) -> Explained:
+    """Compare a subscription, given as a dict and as a table of one row, with a messages table of one row."""
+    analyser, space = dialect.analyser, dialect.space
+    place = region_of(source, analyser, space)
+    columns = read_message_columns(message, dialect)
+    tokens, box, attributes = columns.tokens[0].as_py() or [], columns.boxes[0], all_attributes_of(message)
     words = MessageWords(tokens, {} if attributes is None else attribute_rows(attributes)[0])
     expires = int(times_of(source, "expires", Faults(1, "raise"), NEVER)[0])
-    wanted, time = clauses_of(row, index.analyser), int(columns.times[0])
-    found = explain(wanted, place, words, box, time != NO_TIME and time >= expires)
-    scored = index.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
-    if scored is None or not scored.kind.is_scored:
-        return found
-    score, least = scored.score(number, index.message(tokens, box, NO_TIME))
-    return with_score(found, score, least, not place.is_box)
+    time = now if columns.times[0] == NO_TIME else int(columns.times[0])
+    found = explain(clauses_of(row, analyser), place, words, box, time >= expires)
+    return Explained(found, tokens, box, place.is_box)
 
 
 def clauses_of(row: dict[str, Any], analyser: Analyser) -> list[Clause]:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
@@ -51,8 +52,8 @@ from nearcast.moving.ap_plus_tree.upkeep import Content, packed_tree, take_apart
 from nearcast.moving.ap_plus_tree.visit import chain_to, positions_below, push_messages, visit_messages
 from nearcast.moving.cell_copies import MessagesByCell
 from nearcast.moving.entry_lists.lists import COUNT, IN_PLACE, REFILED, drop_dead_of_heads, with_lacking_room
+from nearcast.moving.entry_lists.packed_pairs import unpacked, unpacked_changes
 from nearcast.moving.entry_lists.place_codes import place_codes
-from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import DEAD_SHARE, MovingMethod, difference
 from nearcast.moving.pairs import Pairs, SignedPairs
@@ -146,8 +147,8 @@ class ApPlusTree(MovingMethod):
         if self._apart is not None:
             return self._apart.find(rows)
         out, n = find_messages(self._tree, self.store.arrays, self.messages.arrays, rows)
-        packed = np.unique(out[:n])  # a range message may be in several leaves of a row
-        return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))
+        packed = distinct(out[:n])  # a range message may be in several leaves of a row
+        return unpacked(packed)
 
     def move(self, rows: np.ndarray, boxes: np.ndarray) -> SignedPairs:
         if self._apart is not None:
@@ -161,11 +162,10 @@ class ApPlusTree(MovingMethod):
         self.motion.learn_moves(arrays.boxes[rows], boxes, self.store.live, len(self.messages))
         order = np.argsort(self._tree.leaves.heads[rows, FIRST_LEAF], kind="stable")  # a leaf stays in the cache
         rows, boxes = rows[order], np.ascontiguousarray(boxes[order])
-        packed = np.unique(self._run(lambda done: move_rows(self._tree, arrays, own, rows, boxes, done), len(rows)))
+        packed = distinct(self._run(lambda done: move_rows(self._tree, arrays, own, rows, boxes, done), len(rows)))
         self._changed += len(rows)
         self._maintain()
-        signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
-        return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
+        return unpacked_changes(packed)
 
     def arrive(self, slots: np.ndarray) -> Pairs:
         self.motion.messages += len(slots)
@@ -202,10 +202,10 @@ class ApPlusTree(MovingMethod):
     def _visit(self, slots: np.ndarray, most_copies: int) -> Pairs:
         self._rank(self.messages.n_terms)
         arrays, own = self.store.arrays, self.messages.arrays
-        packed = np.unique(
+        packed = distinct(
             self._run(lambda done: visit_messages(self._tree, arrays, own, slots, most_copies, done), len(slots))
         )
-        return Pairs((packed >> 32).astype(np.int32), (packed & 0xFFFFFFFF).astype(np.int32))
+        return unpacked(packed)
 
     def _rank(self, n_terms: int) -> None:
         """Give terms that came after the build the next ranks."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.growable import grown
+from nearcast.arrays.ragged import distinct
 from nearcast.moving.ap_plus_tree.costs import (
     Fit,
     Motion,
@@ -150,7 +151,7 @@ class Builder:
 
     def _penalties(self, leaf: Node, boxes: np.ndarray, across: np.ndarray, down: np.ndarray) -> float:
         level, n_rows = int(self.tree.nodes[leaf.number, LEVEL]), len(leaf.items)
-        n_terms = len(np.unique(self._sample.ranks[leaf.items, level])) if level < self._sample.ranks.shape[1] else 0
+        n_terms = len(distinct(self._sample.ranks[leaf.items, level])) if level < self._sample.ranks.shape[1] else 0
         velocity = self._motion.velocity or float((boxes[:, 2:] - boxes[:, :2]).mean()) / 4
         leaving = float(_share_leaving(boxes, across, down, velocity)) * len(boxes)
         return update_penalty(self._motion, self._fit, leaving, leaf.depth) + rebuild_penalty(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.arrays.jit import kernel
+from nearcast.arrays.ragged import distinct
 from nearcast.moving.ap_plus_tree.costs import THETA_KL, least_drifting
 from nearcast.moving.ap_plus_tree.tree import (
     ACROSS,
@@ -107,8 +108,8 @@ def subtree(tree: Tree, node: int) -> np.ndarray:
 def take_apart(tree: Tree, node: int, is_live: np.ndarray) -> Content:
     """Make a node an empty leaf without anything below it; return what was there. Rows keep their other leaves."""
     nodes = subtree(tree, node)
-    rows = np.unique(_numbers(tree.rows, nodes)).astype(np.int32)
-    slots = np.unique(_numbers(tree.messages, nodes)).astype(np.int32)
+    rows = distinct(_numbers(tree.rows, nodes)).astype(np.int32)
+    slots = distinct(_numbers(tree.messages, nodes)).astype(np.int32)
     inner = nodes[tree.nodes[nodes, KIND] != LEAF]
     tree.used[INNER] -= int(tree.messages.heads[inner, COUNT].sum(dtype=np.int64))
     release_lists(tree.rows, nodes)

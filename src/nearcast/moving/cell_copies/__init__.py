@@ -10,6 +10,7 @@ import numpy as np
 
 from nearcast.arrays.growable import grown
 from nearcast.arrays.intmap import IntMap, IntMapArrays
+from nearcast.arrays.ragged import distinct
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
 from nearcast.moving.cell_copies.kernels import (
@@ -34,8 +35,8 @@ from nearcast.moving.entry_lists.lists import (
     list_bytes,
     with_lacking_room,
 )
+from nearcast.moving.entry_lists.packed_pairs import unpacked, unpacked_changes
 from nearcast.moving.entry_lists.place_codes import place_codes
-from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import DEAD_SHARE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
@@ -139,9 +140,8 @@ class CellCopies(MovingMethod):
             out, n, done = move_rows(self._lists, self.store.arrays, self.messages.arrays, rows, boxes, done)
             parts.append(out[:n])
             self._make_room(done < len(rows))
-        packed = np.unique(np.concatenate(parts))
-        signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
-        return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
+        packed = distinct(np.concatenate(parts))
+        return unpacked_changes(packed)
 
     def sweep(self) -> bool:
         if self.messages.n_dead <= DEAD_SHARE * len(self.messages):
@@ -187,5 +187,5 @@ class MessagesByCell(CellCopies):
 
 
 def _pairs(out: np.ndarray, n: int) -> Pairs:
-    packed = np.unique(out[:n])
-    return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))
+    packed = distinct(out[:n])
+    return unpacked(packed)

@@ -209,12 +209,6 @@ def other_corner(lists, room):
     return OTHER_CORNER * room if lists.control[ENTRY_WIDTH] == BOX_WIDTH else np.int64(0)
 
 
-@inline_kernel
-def packed_pair(row, slot):
-    """A row and a message in one number."""
-    return (np.int64(row) << 32) | np.int64(slot)
-
-
 @lean_kernel
 def drop_dead_of_heads(lists, n_heads, is_live):
     """Remove the entries of dead messages from the first lists of `heads`."""

@@ -14,7 +14,8 @@ import numpy as np
 from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.arrays.vector import WIDTH, halves_from, halves_up_to, low_bits, lowest_bit, masked_equal, prefetch
 from nearcast.matching.store import RowArrays
-from nearcast.moving.entry_lists.lists import COUNT, OTHER_CORNER, ROOM, START, other_corner, packed_pair
+from nearcast.moving.entry_lists.lists import COUNT, OTHER_CORNER, ROOM, START, other_corner
+from nearcast.moving.entry_lists.packed_pairs import BEGINS, packed_pair
 from nearcast.moving.entry_lists.place_codes import (
     AT_THE_BORDER,
     BITS,
@@ -24,9 +25,6 @@ from nearcast.moving.entry_lists.place_codes import (
     overlap_of,
 )
 from nearcast.moving.pairs import boxes_overlap, has_terms
-
-BEGINS = np.int64(1) << 31
-"""Set in a packed pair that begins to hold; the others cease to."""
 
 CEASING, BEGINNING = 1, 2
 """Which pairs of a scan are reported: either, or their sum for both."""

@@ -33,8 +33,8 @@ from nearcast.moving.entry_lists.lists import (
     with_lacking_room,
     with_terms,
 )
+from nearcast.moving.entry_lists.packed_pairs import unpacked, unpacked_changes
 from nearcast.moving.entry_lists.place_codes import place_codes
-from nearcast.moving.entry_lists.scans import BEGINS
 from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import DEAD_SHARE, EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
@@ -113,7 +113,7 @@ class TermCells(MovingMethod):
 
     def find(self, rows: np.ndarray) -> Pairs:
         arrays, own = self.store.arrays, self.messages.arrays
-        return _unpacked(
+        return unpacked(
             self._packed(lambda done: find_messages(self._cells, arrays, own, rows, self._out, done), len(rows))
         )
 
@@ -131,7 +131,7 @@ class TermCells(MovingMethod):
 
     def _rows_of(self, batch: Batch) -> Pairs:
         stores, n = (self.store.arrays, self.messages.arrays), len(batch.terms)
-        return _unpacked(self._packed(lambda done: find_rows(self._cells, stores, batch, self._out, done), n))
+        return unpacked(self._packed(lambda done: find_rows(self._cells, stores, batch, self._out, done), n))
 
     def _packed(self, search: Callable[[int], tuple[int, int]], total: int) -> np.ndarray:
         """The packed pairs of a kernel that stops where its output, or the arena of rows, is full."""
@@ -168,8 +168,7 @@ class TermCells(MovingMethod):
         moves = Moves(rows[order], np.ascontiguousarray(boxes[order]))
         arrays, own = self.store.arrays, self.messages.arrays
         packed = self._packed(lambda done: move_rows(self._cells, arrays, own, moves, self._out, done), len(rows))
-        signs = np.where(packed & BEGINS, 1, -1).astype(np.int8)
-        return SignedPairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32), signs)
+        return unpacked_changes(packed)
 
     def sweep(self) -> bool:
         if self.messages.n_dead <= self._dead_share * len(self.messages):
@@ -188,7 +187,3 @@ class TermCells(MovingMethod):
     def report(self) -> dict[str, int]:
         control = self._cells.own.control
         return {"moves in place": int(control[IN_PLACE]), "moves filed anew": int(control[REFILED])}
-
-
-def _unpacked(packed: np.ndarray) -> Pairs:
-    return Pairs((packed >> 32).astype(np.int32), (packed & (BEGINS - 1)).astype(np.int32))

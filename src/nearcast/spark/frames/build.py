@@ -26,9 +26,10 @@ from nearcast.spark.runtime.session import DataFrame
 from nearcast.spark.runtime.tasks import REPORT_SQL, as_report, collect_reports
 from nearcast.storage.location import Location, locate
 from nearcast.tables import OnBad
+from nearcast.tables.input_checks.known_columns import POINTS, RADII
 from nearcast.text.analyser import Analyser
 
-SUBSCRIPTION_COLUMNS = (*SUBSCRIPTIONS_SCHEMA.names, "x", "y", "lon", "lat")
+SUBSCRIPTION_COLUMNS = (*SUBSCRIPTIONS_SCHEMA.names, *POINTS, *RADII)
 _SEED = 4
 
 

@@ -48,15 +48,14 @@ def make_lists(
     list_starts = np.append(np.flatnonzero(is_list), len(group_keys)).astype(np.int32)
     list_keys = group_keys[list_starts[:-1]]
     term_starts = np.searchsorted(list_keys >> 32, np.arange(len(weights) + 1)).astype(np.int32)
-    directory = Directory(
-        term_starts, (list_keys & 0xFFFFFFFF).astype(np.int32), list_starts, group_starts, own, ranked
-    )
+    leaf_of_list, limits = (list_keys & 0xFFFFFFFF).astype(np.int32), np.zeros((len(group_keys), 3), np.float32)
+    directory = Directory(term_starts, leaf_of_list, list_starts, group_starts, limits, own, ranked)
     own[arrays.offsets[numbers[of_posting]] + ranks] = np.arange(len(keys))
     postings = _postings(arrays.numbers[numbers[of_posting]], numbers[of_posting], ranks, terms[order], weights)
     own_inner = np.nextafter(inner[numbers[of_posting]].astype(np.float32), np.float32(0.0))
     groups = (np.cumsum(is_group) - 1).astype(np.int32)
     postings = postings._replace(theta_stars=thetas[of_posting], inner=own_inner, groups=groups)
-    set_all_rests(postings, group_starts)
+    set_all_rests(postings, directory)
     set_sums(arrays, numbers, postings, own)
     return postings, directory
 

@@ -20,6 +20,9 @@ NO_LIMIT = -np.inf
 UP = 1.000001
 """Float32 statistics are rounded up by this."""
 
+LARGEST_WEIGHT, LARGEST_STAR, LEAST_THETA = range(3)
+"""Columns of `group_limits`."""
+
 
 class Postings(NamedTuple):
     """Postings of all lists; those of a group are neighbours, in the order of theta*."""
@@ -43,6 +46,7 @@ class Directory(NamedTuple):
     list_leaves: np.ndarray  # int32[n_lists]  ascending within a term
     list_starts: np.ndarray  # int32[n_lists+1]  the first group of each list
     group_starts: np.ndarray  # int32[n_groups+1]  the first posting of each group
+    group_limits: np.ndarray  # float32[n_groups,3]  the largest weight and alpha*, and the least theta*, of each group
     own: np.ndarray  # int32[...]  the posting of each row and rank, parallel to the terms of `TopRows`
     ranked: np.ndarray  # int32[...]  the terms of each row by rank, parallel to the terms of `TopRows`
 
@@ -56,19 +60,26 @@ def theta_star(numbers, row):
 
 
 @lean_kernel
-def set_rests(postings, start, stop):
-    """Set the largest values of the rest for all postings of a group."""
+def set_rests(postings, directory, group):
+    """Set the largest values of the rest for all postings of a group, and the limits of the group.
+
+    A message tests the limits of all groups of a list. They lie side by side, so that they are read from end to end.
+    """
+    start, stop = directory.group_starts[group], directory.group_starts[group + 1]
     alpha, weight = 0.0, np.float32(0.0)
     for p in range(stop - 1, start - 1, -1):
         alpha, weight = max(alpha, postings.alpha_stars[p]), max(weight, postings.weights[p])
         postings.rest_alphas[p] = alpha
         postings.rest_weights[p] = weight
+    limits = directory.group_limits[group]
+    limits[LARGEST_WEIGHT], limits[LARGEST_STAR] = weight * UP, alpha * UP
+    limits[LEAST_THETA] = postings.theta_stars[start] * (2.0 - UP)
 
 
 @lean_kernel
-def set_all_rests(postings, group_starts):
-    for group in range(len(group_starts) - 1):
-        set_rests(postings, group_starts[group], group_starts[group + 1])
+def set_all_rests(postings, directory):
+    for group in range(len(directory.group_limits)):
+        set_rests(postings, directory, group)
 
 
 @lean_kernel
@@ -103,4 +114,4 @@ def move_posting(postings, directory, offsets, p, key):
     while p + 1 < stop and postings.theta_stars[p + 1] < key:
         _swap(postings, directory, offsets, p, p + 1)
         p += 1
-    set_rests(postings, start, stop)
+    set_rests(postings, directory, group)

@@ -8,7 +8,14 @@ import numpy as np
 
 from nearcast.arrays.jit import kernel, lean_kernel
 from nearcast.topk.dissemination.igpt.cells import NONE, Cells, distance_to_cell
-from nearcast.topk.dissemination.igpt.groups import UP, Directory, Postings
+from nearcast.topk.dissemination.igpt.groups import (
+    LARGEST_STAR,
+    LARGEST_WEIGHT,
+    LEAST_THETA,
+    UP,
+    Directory,
+    Postings,
+)
 from nearcast.topk.dissemination.norm_lists.scan import MessageTerms, read_message
 from nearcast.topk.dissemination.verify import keep_concerned
 from nearcast.topk.embedding import Embedding, embed
@@ -142,7 +149,7 @@ def search_list(index, query, i, number, outer, scratch):
         counters[GROUPS] += 1
         if index.prunes_groups:
             end = start
-            if can_matter(postings, start, query.sums[i], nearest):  # Theorem 3
+            if group_can_matter(directory.group_limits, group, query.sums[i], nearest):  # Theorem 3
                 end = end_of_group(postings, start + 1, stop, query.sums[i], nearest)  # Theorem 4
             counters[GROUPS_PRUNED] += end == start
             counters[ENDED_EARLY] += stop - end
@@ -150,6 +157,13 @@ def search_list(index, query, i, number, outer, scratch):
         counters[SCANNED] += stop - start
         for p in range(start, stop):
             test_posting(index, query, i, p, outer, scratch)
+
+
+@lean_kernel
+def group_can_matter(limits, group, message_sum, nearest):
+    """Whether a row of a group can be reached."""
+    most = limits[group, LARGEST_WEIGHT] * message_sum + STAR_SLACK
+    return most >= limits[group, LEAST_THETA] - limits[group, LARGEST_STAR] * nearest
 
 
 @lean_kernel
