@@ -48,14 +48,20 @@ class InvalidInput(NearcastError, ValueError):
         return f"{place}: {self.reason}" if place else self.reason
 
 
+_SHOWN_AROUND = 500
+"""Characters of an expression that an error shows before and behind the mistake."""
+
+
 class ExpressionError(InvalidInput):
     """A boolean expression cannot be parsed; `position` is the index of the wrong character, from 0."""
 
     def __init__(self, reason: str, expression: str, position: int) -> None:
         self.expression = expression
         self.position = position
-        shown = expression.replace("\n", " ").replace("\t", " ")
-        super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {' ' * position}^", column="expression")
+        first = max(0, position - _SHOWN_AROUND)
+        shown = expression[first : position + _SHOWN_AROUND].replace("\n", " ").replace("\t", " ")
+        mark = " " * (position - first)
+        super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {mark}^", column="expression")
 
 
 class UnknownId(InvalidInput, KeyError):
@@ -63,6 +69,10 @@ class UnknownId(InvalidInput, KeyError):
 
     def __str__(self) -> str:  # a KeyError would show the quotes of a string
         return str(self.args[0])
+
+
+class UnknownTerm(InvalidInput, IndexError):
+    """A vocabulary has no term of this number."""
 
 
 class UnknownMethod(InvalidInput, LookupError):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arguments import a_flag, a_text, checked_attributes, some_tokens
 from nearcast.engine.events import matches_of, moved_region
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.index import Index
@@ -159,9 +160,10 @@ class Engine:
         place, which `move` changes; with `dwell=`, those that it has matched for so long. `results(id)` is where both
         begin, and `publish`, `move` and `advance` return what changes.
         """
+        kind, follow = a_text(kind, "kind"), a_flag(follow, "follow")
         radius = {"km": km, "m": m, "miles": miles}
         place = read_place(near, radius, box, region, self._space, is_point=kind == TOP.name)
-        wanted = clauses(parse(expression, self._analyser))
+        wanted = clauses(parse(a_text(expression, "expression"), self._analyser))
         if follow or dwell is not None or kind == TOP.name:
             return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
         chosen, params = read_kind(kind, parameters)
@@ -228,8 +230,8 @@ class Engine:
         what leaves comes before what enters. For the former the place is the centre of a box. For the latter the
         message lives until `expires`, and replaces a live message of its `id`.
         """
-        words = text if tokens is None else _strings(list(tokens))
-        place, given = self._place(at), _checked_attributes(attributes)
+        words = a_text(text, "text") if tokens is None else some_tokens(tokens)
+        place, given = self._place(at), checked_attributes(attributes)
         if self._results is not None:
             return self._publish_in_turn(words, place, id, expires, given)
         if expires is not None:
@@ -276,9 +278,9 @@ class Engine:
         found = self._live.get(subscription)
         if found is None or now >= found.expires:
             raise InvalidInput(f"no live subscription {subscription!r}", column="subscription")
-        words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+        words = some_tokens(tokens) if tokens is not None else self._analyser.tokens(text)
         box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
-        message = MessageWords(words, _checked_attributes(attributes) or {})
+        message = MessageWords(words, checked_attributes(attributes) or {})
         explanation = explain(wanted, found.region, message, box, now >= found.expires)
         if found.kind is TOP:
             return self._explain_top(subscription, words, box, explanation)
@@ -520,7 +522,7 @@ class Engine:
         if expires is None:
             return NEVER
         if isinstance(expires, timedelta):
-            return min(NEVER, self._now() + expires // timedelta(microseconds=1))
+            return max(NO_TIME + 1, min(NEVER, self._now() + expires // timedelta(microseconds=1)))
         if not isinstance(expires, datetime):
             raise InvalidInput(f"{name}= is a datetime or a timedelta, not {expires!r}", column=name)
         stamped = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
@@ -559,15 +561,3 @@ def open_engine(path: str | os.PathLike[str], verify: bool = True, *, clock: Cal
     from nearcast.engine.saved_engine import opened_engine
 
     return opened_engine(path, verify, clock)
-
-
-def _checked_attributes(attributes: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if attributes is not None and not isinstance(attributes, Mapping):
-        raise InvalidInput(f"attributes= is a dict of names and values, not {attributes!r}", column="attributes")
-    return attributes
-
-
-def _strings(tokens: list[Any]) -> list[str]:
-    if not all(isinstance(token, str) for token in tokens):
-        raise InvalidInput("tokens= are strings", column="tokens")
-    return tokens

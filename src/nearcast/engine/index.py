@@ -12,6 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arguments import (
+    a_count,
+    a_flag,
+    an_instance,
+    checked_attributes,
+)
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
 from nearcast.engine.payload.sources import Sources
@@ -65,11 +71,16 @@ class Index(WithRejects):
         vocabulary: Vocabulary,
         analyser: Analyser,
         weights: np.ndarray | None = None,
-        others: Iterable[SubscriptionSet] = (),
+        others: Sequence[SubscriptionSet] = (),
         names: Names | None = None,
         sources: Sources | None = None,
     ) -> None:
         super().__init__()
+        others = [*an_instance(others, tuple | list, "others")]
+        for each in (plain, *others):
+            an_instance(each, SubscriptionSet, "plain")
+        an_instance(vocabulary, Vocabulary, "vocabulary")
+        an_instance(analyser, Analyser, "analyser")
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
@@ -287,7 +298,7 @@ class Index(WithRejects):
         from nearcast.engine.payload.result import kept_columns, matches_with
 
         self.rejects = None
-        table = as_arrow(messages)
+        table, threads = as_arrow(messages), a_count(threads, "threads")
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
         dialect = self.message_dialect(on_bad, extra, keep)
@@ -331,7 +342,7 @@ class Index(WithRejects):
         """
         require_point(x, y, self.space)
         time = present() if now is None else read_moment(now)
-        names, found = self.match_point(checked_words(tokens), x, y, time, attributes)
+        names, found = self.match_point(checked_words(tokens), x, y, time, checked_attributes(attributes))
         return found if names.is_plain else names.sorted_array(found)
 
     def match_point(
@@ -564,6 +575,7 @@ def build_index(
     """
     from nearcast.engine.build_part import build_part
 
+    a_flag(keep_source, "keep_source")
     with naming_file(subscriptions):
         table = as_arrow(subscriptions)
         how = {"messages": messages, "keep_source": keep_source, "extra": extra, **options}
@@ -577,14 +589,19 @@ def _rejects_of(index: Index) -> pa.Table:
     return index.rejects
 
 
-def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
+def open_index(path: str | os.PathLike[str], verify: bool = True, *, trust: bool = True) -> Index:
     """A saved index, memory-mapped and shared with other processes. Changes stay in this process.
 
-    `path` may be a URL: the index is then copied to this host once, and the copy is mapped.
+    `path` may be a URL: the index is then copied to this host once, and the copy is mapped. With trust=False, the index
+    may be a stranger's: all that is read is checked, and the index is built anew from its rows, in memory.
     """
     from nearcast.storage.index_folder import open_saved
 
-    saved = open_saved(path, verify)
+    saved = open_saved(path, a_flag(verify, "verify"))
+    if not a_flag(trust, "trust"):
+        from nearcast.engine.rebuilt import rebuilt_index  # few indexes are strangers'
+
+        return rebuilt_index(saved.arrays, saved.header)
     index = Index.restored(saved.arrays, saved.header)
     index._saved = (saved.url, saved.generation, index.versions.number)
     return index

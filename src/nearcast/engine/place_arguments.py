@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from nearcast.arguments import a_number
 from nearcast.errors import InvalidInput
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.geojson import KM_PER, parse_region
@@ -42,18 +45,15 @@ def read_place(
 
 def _radius(unit: str, value: Any) -> float:
     """The radius in kilometres."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{unit}= is a number, not {value!r}", column=unit) from None
+    number = a_number(value, unit)
     return number / 1000.0 if unit == "m" else number * KM_PER[unit]
 
 
 def floats_of(values: Any) -> list[float]:
     """The values as numbers; none where they are not numbers."""
     try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
+        return [] if isinstance(values, np.ma.MaskedArray) else [float(value) for value in values]
+    except (TypeError, ValueError, OverflowError):
         return []
 
 

@@ -24,13 +24,14 @@ from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
 from nearcast.geo.region import WORLD, BoxRegion, Region, box_region
 from nearcast.geo.space import LONLAT, Space
+from nearcast.limits import LIMITS
 
 ACCEPTED = (
     "accepted are GeoJSON (Polygon, MultiPolygon, Point, a Feature or GeometryCollection of polygons), WKT, WKB, "
     'shapely, {"type": "Circle", "coordinates": [x, y], "radius": 2.5}, circle(x, y, 2.5km), '
     "box(xmin, ymin, xmax, ymax), and world"
 )
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)"
+NUMBER = r"([-+]?(?:\d++\.?\d*+|\.\d++)(?:e[-+]?\d++)?)"  # one way to read any text: the time is linear
 CIRCLE = re.compile(
     rf"circle\s*\(\s*{NUMBER}\s*,\s*{NUMBER}\s*,\s*{NUMBER}\s*([^\W\d]*)\s*\)", re.IGNORECASE | re.ASCII
 )
@@ -46,6 +47,8 @@ def parse_region(given: Any, space: Space) -> Region:
         return _from_geojson(given, space)
     if not isinstance(given, str):
         return _from_other_form(given, space)
+    if len(given) > LIMITS.region_characters:
+        raise _region_error(f"a region of more than {LIMITS.region_characters:,} characters, {_shown(given[:60])}")
     text = given.strip()
     if text.startswith("{"):
         return _from_geojson(_load_json(text), space)
@@ -99,10 +102,10 @@ def _from_circle_text(text: str, space: Space) -> CircleRegion:
     unit = found.group(4).lower()
     if space.planar:
         if unit:
-            raise _region_error(f"the space is a plane, so the radius is a plain number without {unit!r}")
+            raise _region_error(f"the space is a plane, so the radius is a plain number without {_shown(unit)}")
         return CircleRegion(x, y, radius, planar=True)
     if unit not in KM_PER:
-        raise _region_error(f"the radius needs km, m or miles behind it{f', not {unit!r}' if unit else ''}")
+        raise _region_error(f"the radius needs km, m or miles behind it{f', not {_shown(unit)}' if unit else ''}")
     return CircleRegion(x, y, radius / 1000.0 if unit == "m" else radius * KM_PER[unit])
 
 

@@ -55,6 +55,8 @@ LONLAT = Space(False, (-180.0, -90.0, 180.0, 90.0))
 
 def _checked_bounds(space: Sequence[float]) -> tuple[float, float, float, float]:
     try:
+        if isinstance(space, np.ma.MaskedArray):
+            raise TypeError
         xmin, ymin, xmax, ymax = (float(value) for value in space)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(

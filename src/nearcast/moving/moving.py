@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.arguments import a_flag
 from nearcast.arrays.arrow import list_parts, string_buffers
 from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.errors import InvalidInput
@@ -79,7 +80,7 @@ class Moving(WithRejects):
         self._sources = MessageSources()
         self._next_check = _SMALLEST_VOCABULARY
         self._safe: SafeRegions | None = None
-        if safe:
+        if a_flag(safe, "safe"):
             self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), self._where(where))
         elif reach is not None or where is not None:
             raise InvalidInput("reach and where belong to safe=True")
@@ -213,7 +214,10 @@ class Moving(WithRejects):
         """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
         if self._safe is None:
             raise InvalidInput("without safe=True every client reports every move")
-        return self._safe.must_report(self._known(ids), _places(boxes))
+        known, places = self._known(ids), _places(boxes)
+        if places.shape != (len(known), 4):
+            raise InvalidInput(f"{len(known)} ids and places of the shape {places.shape}; give one box for each id")
+        return self._safe.must_report(known, places)
 
     @property
     def traffic(self) -> dict[str, int]:
@@ -362,7 +366,7 @@ def _places(places: Any) -> np.ndarray:
     """float64[n,4] or float64[n,2]."""
     try:
         values = np.atleast_2d(np.asarray(places, np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput("places are numbers: xmin, ymin, xmax, ymax (or x, y) for each id") from None
     if values.size == 0:
         return np.empty((0, 4))

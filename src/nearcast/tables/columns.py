@@ -72,8 +72,16 @@ def cast(values: pa.Array, to: pa.DataType, name: str, faults: Faults, reason: s
         out = [_cast_one(value, to) for value in values]
         bad = np.array([made is None and value.is_valid for made, value in zip(out, values, strict=True)], bool)
         for row in np.flatnonzero(bad):
-            faults.add(int(row), name, f"{values[int(row)].as_py()!r} {reason}")
+            faults.add(int(row), name, f"{shown(values[int(row)])} {reason}")
         return pa.array(out, to)
+
+
+def shown(value: pa.Scalar) -> str:
+    """The value for an error. Times beyond those of Python are shown as Arrow shows them."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return str(value.cast(pa.int64()) if pa.types.is_temporal(value.type) else value)
 
 
 def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
@@ -116,6 +124,8 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         values = _zoned(values)
     stamps = cast(values, _stamp_type(values.type), name, faults, "is not a time; write it as 2026-01-31T12:00:00Z")
+    if pa.types.is_timestamp(stamps.type) and stamps.type.unit != "us":
+        stamps = stamps.cast(pa.timestamp("us", stamps.type.tz), safe=False)
     micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return np.asarray(filled(micros, absent).to_numpy(zero_copy_only=False))
 

@@ -25,7 +25,7 @@ class Faults:
     """The faults of the rows of one table: the first of each row."""
 
     def __init__(self, n_rows: int, on_bad: OnBad) -> None:
-        if on_bad not in ("raise", "skip"):
+        if not isinstance(on_bad, str) or on_bad not in ("raise", "skip"):
             raise InvalidInput(f"on_bad is 'raise' or 'skip', not {on_bad!r}")
         self._on_bad = on_bad
         self._faults: dict[int, tuple[str, str]] = {}  # by row: column and reason

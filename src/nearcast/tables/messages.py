@@ -28,11 +28,10 @@ Extra = str | Sequence[str]
 
 def read_extra(extra: Extra) -> tuple[str, ...] | None:
     """The names of unknown columns that may be there; None if any may."""
-    if extra == "ignore":
-        return None
-    if extra == "raise":
-        return ()
-    names = [] if isinstance(extra, str) or not isinstance(extra, Iterable) else [*extra]
+    if isinstance(extra, str) and extra in ("ignore", "raise"):
+        return None if extra == "ignore" else ()
+    is_list = not isinstance(extra, str) and isinstance(extra, Iterable) and getattr(extra, "ndim", 1) > 0
+    names = [*extra] if is_list else []
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidInput(f"extra= is 'raise', 'ignore' or a list of column names, not {extra!r}", column="extra")
     return tuple(names)

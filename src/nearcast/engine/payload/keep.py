@@ -24,7 +24,7 @@ class Kept(NamedTuple):
 def keep_names(keep: Iterable[str] | None) -> list[str]:
     """The names as a list, each once."""
     names = [] if keep is None else [keep] if isinstance(keep, str) else keep
-    if not isinstance(names, Iterable):
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
         raise InvalidInput(f"keep= is a list of column names, not {keep!r}", column="keep")
     names = [*names]
     for name in names:
