@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --constraint 
 JOBS   ?= 2
 K      ?=
 
-.PHONY: setup demo test check lint types layers tests docs warmup bench soak spark-oldest coverage boundscheck clean
+.PHONY: setup demo test check lint types layers tests docs warmup bench soak fuzz spark-oldest coverage boundscheck clean
 
 setup: $(STAMP)
 
@@ -59,6 +59,10 @@ bench: setup
 
 soak: setup warmup
 	$(BIN)/pytest -n $(JOBS) -m slow
+
+# Ten minutes of changed inputs: expressions, regions, GeoJSON, tables, saved indexes, change logs.
+fuzz: setup warmup
+	$(BIN)/python tests/fuzz $(SECONDS)
 
 # The same suite as plain Python: this run measures coverage, since coverage cannot see compiled code.
 coverage: setup

@@ -43,4 +43,4 @@ for row in index.rejects.to_pylist():
 # message 7 -> subscription 1
 # message 7 -> subscription 3
 # message 8 -> subscription 2
-# row 2 was skipped because of column lat
+# row 3 was skipped because of column lat

@@ -22,17 +22,34 @@ class MostlyRejected(NearcastWarning):
 class InvalidInput(NearcastError, ValueError):
     """A row of a table, or an argument, is not valid.
 
-    `row` is the position in the table (None if the error does not concern a single row), `column` the name of the
-    column, and `reason` a sentence with the value, the rule and the remedy.
+    `row` is the number of the row, counted from 1 without a header (None if the error does not concern a single row),
+    `column` the name of the column, `file` the file that the table is from (None if it is from none), and `reason` a
+    sentence with the value, the rule and the remedy.
     """
 
     def __init__(self, reason: str, *, row: int | None = None, column: str | None = None) -> None:
+        """`row` is the position in the table, from 0."""
         self.reason = reason
-        self.row = row
+        self.row = None if row is None else row + 1
         self.column = column
-        where = [f"row {row}" if row is not None else "", f"column '{column}'" if column else ""]
+        self.file: str | None = None
+        super().__init__(self._located(None))
+
+    def in_file(self, file: str, line: int | None = None) -> InvalidInput:
+        """The same error, which names the file and, if it is known, the line."""
+        self.file = file
+        self.args = (self._located(line), *self.args[1:])
+        return self
+
+    def _located(self, line: int | None) -> str:
+        row = "" if self.row is None else f"row {self.row}" + ("" if line is None else f" (line {line})")
+        where = [self.file or "", row, f"column '{self.column}'" if self.column else ""]
         place = ", ".join(part for part in where if part)
-        super().__init__(f"{place}: {reason}" if place else reason)
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+_SHOWN_AROUND = 500
+"""Characters of an expression that an error shows before and behind the mistake."""
 
 
 class ExpressionError(InvalidInput):
@@ -41,8 +58,10 @@ class ExpressionError(InvalidInput):
     def __init__(self, reason: str, expression: str, position: int) -> None:
         self.expression = expression
         self.position = position
-        shown = expression.replace("\n", " ").replace("\t", " ")
-        super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {' ' * position}^", column="expression")
+        first = max(0, position - _SHOWN_AROUND)
+        shown = expression[first : position + _SHOWN_AROUND].replace("\n", " ").replace("\t", " ")
+        mark = " " * (position - first)
+        super().__init__(f"{reason} at character {position + 1}\n  {shown}\n  {mark}^", column="expression")
 
 
 class UnknownId(InvalidInput, KeyError):
@@ -50,6 +69,10 @@ class UnknownId(InvalidInput, KeyError):
 
     def __str__(self) -> str:  # a KeyError would show the quotes of a string
         return str(self.args[0])
+
+
+class UnknownTerm(InvalidInput, IndexError):
+    """A vocabulary has no term of this number."""
 
 
 class UnknownMethod(InvalidInput, LookupError):

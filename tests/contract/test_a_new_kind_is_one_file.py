@@ -78,7 +78,7 @@ def test_tables_read_and_refuse_its_parameter(near_centre: Kind) -> None:
     dialect = nc.build_index(rows(), space=UNIT)._dialect("raise")
     read = read_subscriptions(rows(), nc.Vocabulary(), dialect)
     assert read.rows(near_centre).params["reach"].tolist() == [0.2, 0.25]
-    with pytest.raises(nc.InvalidInput, match="row 0, column 'reach': 3.0 is not within 0 to 2"):
+    with pytest.raises(nc.InvalidInput, match="row 1, column 'reach': 3.0 is not within 0 to 2"):
         nc.build_index([rows()[0] | {"reach": 3.0}], space=UNIT)
 
 

@@ -63,7 +63,7 @@ def test_it_reports_its_figures(figures: Any, out: Path) -> None:
 def test_its_tables_are_what_the_library_gives(figures: Any, out: Path) -> None:
     subscriptions, matches = as_arrow(out / "subscriptions.parquet"), as_arrow(out / "matches.parquet")
     assert subscriptions.num_rows == figures["subscriptions"] and matches.num_rows == figures["deliveries"]
-    assert nc.build_index(subscriptions, "keyword-first").match(year()).equals(matches)
+    assert nc.build_index(subscriptions, "keyword-first", extra=["name"]).match(year()).equals(matches)
     if not JIT_DISABLED:
         delivered = set(matches["subscription"].to_pylist())
         assert {each.id for each in DEMO_SUBSCRIPTIONS} <= delivered, "a subscription got nothing"

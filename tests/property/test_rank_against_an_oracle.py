@@ -74,7 +74,7 @@ def expect_delivered(
     index: nc.Index, subscriptions: list[dict[str, Any]], messages: list[dict[str, Any]], weights: dict[str, float]
 ) -> None:
     wanted = delivered(subscriptions, messages, weights)
-    found = index.match(table_of(messages)).to_pylist()
+    found = index.match(table_of(messages), extra="ignore").to_pylist()
     assert [(row["message"], row["subscription"]) for row in found] == [pair[:2] for pair in wanted]
     for row, (_, _, right) in zip(found, wanted, strict=True):
         got = row.get("score")
@@ -130,7 +130,7 @@ def test_a_message_at_a_time_and_threads_agree_with_the_table(threads: int) -> N
         s["kind"] = "match"
     index = nc.build_index(table_of(subscriptions), weights=weights_table(), space=(0, 0, 1, 1))
     points = [m | {"box": (m["box"][0], m["box"][1]) * 2} for m in messages]
-    found = index.match(table_of(points), threads=threads).to_pylist()
+    found = index.match(table_of(points), threads=threads, extra="ignore").to_pylist()
     for m in points:
         wanted = [row["subscription"] for row in found if row["message"] == m["id"]]
         assert index.match_one(m["tokens"], *m["box"][:2]).tolist() == wanted

@@ -8,12 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.errors import ExpressionError
+from nearcast.limits import LIMITS
 from nearcast.text import clause_columns
 from nearcast.text.analyser import Analyser
 from nearcast.text.clause_columns import FEW, read_clauses
-from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
+from nearcast.text.clauses import Clause, clauses
 from nearcast.text.derived.atoms import phrase_atom
-from nearcast.text.expression import MAX_CHARACTERS, MAX_DEPTH, parse
+from nearcast.text.expression import parse
+
+MAX_CHARACTERS, MAX_DEPTH = LIMITS.expression_characters, LIMITS.expression_depth
+MAX_CLAUSES = LIMITS.expression_alternatives
 
 EXAMPLES = settings(max_examples=200, deadline=None)
 PLAIN = Analyser()

@@ -104,7 +104,9 @@ def test_a_token_is_its_own_only_token(text: str) -> None:
 @given(texts)
 def test_boundaries_are_those_of_the_annex(text: str) -> None:
     text = normal_form(_without_our_own_rules(text), False)
-    assert tokens_of_text(text, False) == [piece for piece in _pieces_by_rules(text) if _holds_letter_or_number(piece)]
+    assert tokens_of_text(text, False, False) == [
+        piece for piece in _pieces_by_rules(text) if _holds_letter_or_number(piece)
+    ]
 
 
 @EXAMPLES
@@ -116,7 +118,7 @@ def test_boundaries_are_those_of_the_regex_library_where_it_follows_the_annex(te
     text = normal_form(_without_our_own_rules(text), False)
     text = regex.sub(r"['\u2019\p{WB=Extend}\p{WB=ZWJ}\p{WB=Regional_Indicator}]", "", text)
     pieces = regex.split(r"\b", text, flags=regex.WORD | regex.V1)
-    assert tokens_of_text(text, False) == [piece for piece in pieces if _holds_letter_or_number(piece)]
+    assert tokens_of_text(text, False, False) == [piece for piece in pieces if _holds_letter_or_number(piece)]
 
 
 def _without_our_own_rules(text: str) -> str:

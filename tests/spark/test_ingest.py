@@ -25,6 +25,7 @@ from nearcast.ingest.sources import Part, whole
 from nearcast.spark.batch import ingest as ingest_module
 from nearcast.spark.batch.ingest import IngestOptions, check_ingest, ingest, read_counts
 from nearcast.tables import Dialect, read_messages
+from nearcast.tables.ids import INT64
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
 
@@ -93,7 +94,7 @@ def test_dirty_files_of_all_formats_give_what_the_library_gives(spark: Any, tmp_
     pq.write_table(pa.Table.from_pylist(cut[3], schema), files[3], row_group_size=20)
 
     whole = pa.Table.from_pylist(rows, schema).rename_columns(["id", "text", "x", "y", "time"])
-    dialect = Dialect(Analyser(), Space.of(None), "skip", whole_ids=True)
+    dialect = Dialect(Analyser(), Space.of(None), "skip", id_type=INT64)
     read = read_messages(whole, Vocabulary(), dialect)
     expected, refused = read.batch, read.rejects
     counts = run(spark, tmp_path, [str(tmp_path)], part_bytes=3000)
@@ -107,7 +108,7 @@ def test_dirty_files_of_all_formats_give_what_the_library_gives(spark: Any, tmp_
     assert found["tokens"].to_pylist() == [Analyser().tokens(texts[number] or "") for number in found["id"].to_pylist()]
     starts = {"a.csv": -2, "b.csv.gz": 148, "c.jsonl": 199, "d.parquet": 299}
     rejected = {starts[Path(row["source"]).name] + row["position"]: row["reason"] for row in bad(tmp_path).to_pylist()}
-    expected = {row["row"]: row["reason"] for row in refused.to_pylist()}
+    expected = {row["row"] - 1: row["reason"] for row in refused.to_pylist()}
     assert rejected.keys() == expected.keys() and len(rejected) == counts["rejected"]
     # A record that is bad for two reasons may have the other reason if it repeats an id of another part.
     differ = [row for row in rejected if rejected[row] != expected[row]]

@@ -33,7 +33,7 @@ def table() -> pa.Table:
 def test_shards_reject_subscriptions_of_kind_top(table: pa.Table) -> None:
     assigned = make_router(table, None, 2, DIALECT).assign(table)
     assert set(assigned.rows.tolist()) == {1, 2} and (assigned.n_good, assigned.n_ranked) == (2, 1)
-    assert [(row["row"], row["column"], row["reason"]) for row in assigned.rejects.to_pylist()] == [(0, "kind", REASON)]
+    assert [(row["row"], row["column"], row["reason"]) for row in assigned.rejects.to_pylist()] == [(1, "kind", REASON)]
 
 
 def test_the_change_log_rejects_subscriptions_of_kind_top(table: pa.Table) -> None:
@@ -48,7 +48,7 @@ def test_the_change_log_rejects_what_the_base_could_not_take_up(table: pa.Table)
     )
     dialect = DIALECT._replace(kinds=served_kinds("pyramid"))
     found = read_changes(table.append_column("op", pa.array(["insert"] * 3)), "f", dialect)
-    assert found.inserted["id"].to_pylist() == [2] and found.rejects["row"].to_pylist() == [0, 2]
+    assert found.inserted["id"].to_pylist() == [2] and found.rejects["row"].to_pylist() == [1, 3]
 
 
 def test_compaction_leaves_out_what_the_base_does_not_have(table: pa.Table, tmp_path: Path) -> None:

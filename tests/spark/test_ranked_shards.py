@@ -258,5 +258,5 @@ def test_rows_of_kind_top_and_ranked_ones_that_are_wrong_are_rejected(tmp_path: 
     manifest = sharded.manifest
     assert (manifest["subscriptions"], manifest["ranked"], manifest["rejected"]) == (2, 1, 2)
     rejects = pq.read_table(Path(sharded.path) / "rejects.parquet").to_pylist()
-    assert [(row["row"], row["column"]) for row in rejects] == [(1, "kind"), (2, "threshold")]
+    assert [(row["row"], row["column"]) for row in rejects] == [(2, "kind"), (3, "threshold")]
     assert rejects[0]["reason"] == "kind 'top' is not served here yet, only match, rank"

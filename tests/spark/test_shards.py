@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.engine.index import open_index
+from nearcast.engine.saved_index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows
@@ -160,10 +160,10 @@ def test_bad_rows_go_nowhere_and_are_reported() -> None:
     )
     assigned = make_router(subscriptions, None, 2, DIALECT).assign(subscriptions)
     assert set(assigned.rows.tolist()) == {0} and assigned.n_good == 2
-    assert assigned.rejects["row"].to_pylist() == [1, 2]
+    assert assigned.rejects["row"].to_pylist() == [2, 3]
     messages = pa.table({"id": [1, 2], "text": ["a", "b"], "x": [0.0, 999.0], "y": [0.0, 0.0]})
     routed = make_router(subscriptions, None, 2, DIALECT).route(messages)
-    assert set(routed.rows.tolist()) == {0} and routed.rejects["row"].to_pylist() == [1]
+    assert set(routed.rows.tolist()) == {0} and routed.rejects["row"].to_pylist() == [2]
 
 
 # -- cuts

@@ -19,6 +19,8 @@ MAX_OFFSET = np.iinfo(np.int32).max
 def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The chunks as one array. Strings and lists that would overflow int32 offsets get the `large_` type."""
     if not isinstance(array, pa.ChunkedArray):
+        if not isinstance(array, pa.Array):
+            raise InvalidInput(f"an array of Arrow is needed, not {type(array).__name__}")
         return array
     if array.num_chunks == 1:
         return array.chunk(0)

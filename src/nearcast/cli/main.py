@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from nearcast import __version__
 from nearcast.cli.bench import commands as bench
+from nearcast.cli.check import check
 from nearcast.cli.console import fail, note
 from nearcast.cli.demo import demo
 from nearcast.cli.docs import docs
@@ -61,7 +62,7 @@ def _group(commands: Sequence[Callable[..., None]], **options: Any) -> typer.Typ
 
 
 app = _group(
-    (match, explain, top, move, methods, generate),
+    (match, explain, top, move, methods, generate, check),
     cls=Commands,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from typer import Option
 
-from nearcast.cli.options import AnalyserName, Extra, Json, Space, argument, read_extra, read_space
+from nearcast.cli.options import AnalyserName, Extra, Json, Keep, Now, Space, argument, read_extra, read_space
 
 
 def match(  # noqa: PLR0913  the options of a command are its parameters
@@ -34,23 +34,9 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
         Path | None,
         Option(help="Weights of tokens for kind rank: a table (token, weight) or a vocabulary. [default: idf]"),
     ] = None,
-    keep: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COLUMN",
-            help="Carry a column of the messages or subscriptions into the matches; message.X and subscription.X say"
-            " which. Also distance_km and words. Repeatable.",
-        ),
-    ] = None,
+    keep: Keep = None,
     extra: Extra = None,
-    now: Annotated[
-        str | None,
-        Option(
-            metavar="TIME",
-            help="The time of messages without one, as in 2026-01-31T12:00:00Z: what has expired then does not match."
-            " [default: the present]",
-        ),
-    ] = None,
+    now: Now = None,
     make_ids: Annotated[
         bool, Option("--make-ids", help="Number the rows, from 0, of subscriptions without a column id.")
     ] = False,
@@ -75,6 +61,6 @@ def match(  # noqa: PLR0913  the options of a command are its parameters
 
     where = (subscriptions, method, read_space(space), match_actions.read_options(option or []))
     how = on_bad or ("raise" if rejects is None else "skip")
-    since = None if now is None else read_moment(now)
-    request = match_actions.Request(*where, how, weights, make_ids, analyser, keep or [], read_extra(extra), since)
+    given = (keep or [], read_extra(extra), None if now is None else read_moment(now))
+    request = match_actions.Request(*where, how, weights, make_ids, analyser, *given)
     match_actions.run(request, messages, threads, save_index, out, rejects, as_json)

@@ -17,7 +17,8 @@ from rich.progress import Progress
 
 from nearcast.arrays.ragged import starts_of
 from nearcast.cli.console import name_value_grid, note, progress, show, text_table, warn, working
-from nearcast.engine.index import Index, build_index, open_index
+from nearcast.engine.index import Index, build_index
+from nearcast.engine.saved_index import open_index
 from nearcast.errors import InvalidInput, MadeIds, MostlyRejected
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of
@@ -25,6 +26,7 @@ from nearcast.model import Found, Id
 from nearcast.storage.location import locate
 from nearcast.tables import REJECTS_SCHEMA, OnBad, as_arrow, write_table
 from nearcast.tables.faults import NothingAccepted, first_fault
+from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.tables.matches import Pairs, sorted_pairs
 from nearcast.tables.messages import Messages
 
@@ -88,7 +90,7 @@ def run(
         _report_rejects(answer, table, is_kept=rejects is not None)
     if answer.never:
         shown_ids = ", ".join(map(str, answer.never[:SHOWN_IDS])) + (", …" if len(answer.never) > SHOWN_IDS else "")
-        note(f"the expressions of {len(answer.never):,} subscriptions can never hold: {shown_ids}")
+        note(f"{len(answer.never):,} of the subscriptions can never match, such as a NOT a: {shown_ids}")
     if out is not None:
         write_table(answer.matches, out)
     _show_answer(answer, out, as_json)
@@ -123,7 +125,7 @@ def _answer(request: Request, messages: Path, threads: int, save_to: Path | None
         with step("saving the index", "save_seconds"):
             index.save(save_to)
     with step("reading messages", "read_seconds"):
-        with notes_of(MadeIds):
+        with notes_of(MadeIds), naming_file(messages):
             extra = _with_kept(request.extra, request.keep, "message")
             read = index.read_message_table(messages, on_bad=request.on_bad, now=request.now, extra=extra)
     start = time.perf_counter()
@@ -153,7 +155,8 @@ def _index(request: Request) -> Index:
         extra = _with_kept(request.extra, request.keep, "subscription")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MostlyRejected)  # it is a note, at the end
-            return build_index(table, method, request.weights, request.space, extra=extra, **options)
+            with naming_file(request.subscriptions):
+                return build_index(table, method, request.weights, request.space, extra=extra, **options)
     if request.method or request.space or request.options or request.weights or request.analyser:
         raise InvalidInput(
             f"{request.subscriptions} is a saved index: its method, space, options, weights and analyser are fixed; "

@@ -49,6 +49,22 @@ Extra = Annotated[
         help="A column that nearcast does not know and that may be there; `ignore` allows any. Repeatable.",
     ),
 ]
+Keep = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COLUMN",
+        help="Carry a column of the messages or subscriptions into the matches; message.X and subscription.X say"
+        " which. Also distance_km and words. Repeatable.",
+    ),
+]
+Now = Annotated[
+    str | None,
+    Option(
+        metavar="TIME",
+        help="The time of messages without one, as in 2026-01-31T12:00:00Z: what has expired then does not match."
+        " [default: the present]",
+    ),
+]
 Source = Annotated[
     Path | None, Option("--from", metavar="MESSAGES", help="Take words and places from this messages table in lon/lat.")
 ]

@@ -26,7 +26,7 @@ def run_with_library(n_drawn: int, out: Path, working: Working) -> DemoResult:
         subscriptions = subscriptions_table(messages, n_drawn)
     with working("building the index"):
         start = time.perf_counter()
-        index = build_index(subscriptions)
+        index = build_index(subscriptions, extra=["name"])
         build_seconds = time.perf_counter() - start
     with working("matching"):
         matches, figures = _match(index, messages)

@@ -17,7 +17,6 @@ from matplotlib.ticker import MultipleLocator
 from nearcast.demo.demo_subscriptions import DEMO_SUBSCRIPTIONS, KM_PER_DEGREE, LON_PER_LAT
 from nearcast.text.analyser import Analyser
 
-HOURS_WEST = 7  # Calgary's winter time, used for the whole year; the caption says so
 _INK, _DOT, _BAR = "#222222", "#5b7c99", "#2a6f97"
 _COLOURS = ("#d1495b", "#edae49", "#00798c", "#6a4c93", "#2e933c", "#8d6a4f", "#e07a5f", "#3d5a80")
 
@@ -26,7 +25,7 @@ def draw_pictures(messages: pa.Table, matches: pa.Table) -> dict[str, bytes]:
     """All pictures, by caption."""
     return {
         "Every dot is a message; outlines are the regions of subscriptions written by hand.": _map(messages),
-        f"Deliveries over the year and over the day (UTC-{HOURS_WEST}, without summer time).": _times(
+        "Deliveries over the year and over the day, in UTC as all times here; Calgary is 6 or 7 hours behind.": _times(
             messages, matches
         ),
         "Number of messages with each word: a few words occur in most messages, most words in few.": _words(messages),
@@ -79,18 +78,23 @@ def _scale_bar(axes: Any, km: float = 5.0) -> None:
 def _times(messages: pa.Table, matches: pa.Table) -> bytes:
     rows = np.searchsorted(messages["id"].to_numpy(), matches["message"].to_numpy())
     seconds = messages["time"].cast(pa.timestamp("s", "UTC"), safe=False).cast(pa.int64()).to_numpy()
-    local = seconds[rows] - HOURS_WEST * 3600
+    times = seconds[rows]
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     year, day = figure.subplots(1, 2, width_ratios=(2, 1))
-    days = local // 86400
+    days = times // 86400
     counts = np.bincount((days - days.min()) // 7) / 1000
     weeks = (days.min() + 7 * np.arange(len(counts))).astype("datetime64[D]")
     year.bar(weeks, counts, width=6.2, align="edge", color=_BAR)
-    year.set(title="Deliveries per week", ylabel="thousand deliveries")
+    year.set(title="Deliveries per week", xlabel="month, UTC", ylabel="thousand deliveries")
     year.xaxis.set_major_locator(MonthLocator())
     year.xaxis.set_major_formatter(DateFormatter("%b"))
-    day.bar(np.arange(24) + 0.5, np.bincount(local // 3600 % 24, minlength=24) / 1000, width=0.85, color=_BAR)
-    day.set(title="Deliveries by hour of day", xlabel="hour, local time", xticks=range(0, 25, 6))
+    day.bar(np.arange(24) + 0.5, np.bincount(times // 3600 % 24, minlength=24) / 1000, width=0.85, color=_BAR)
+    day.set(
+        title="Deliveries by hour of day",
+        xlabel="hour of the day, UTC",
+        ylabel="thousand deliveries",
+        xticks=range(0, 25, 6),
+    )
     return _png(figure)
 
 

@@ -36,7 +36,7 @@ def check_matches(subscriptions: pa.Table, messages: pa.Table, matches: pa.Table
     """Compare every nth message with brute force; return the numbers of messages and pairs compared."""
     step = max(1, messages.num_rows // CHECKED_MESSAGES)
     sample = messages.take(pa.array(range(0, messages.num_rows, step)))
-    expected = build_index(subscriptions, "brute").match(sample)
+    expected = build_index(subscriptions, "brute", extra=["name"]).match(sample)
     found = matches.filter(pc.is_in(matches["message"], sample["id"].combine_chunks()))
     if not found.equals(expected):
         raise NearcastError(

@@ -8,6 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arguments import a_text
 from nearcast.matching.method import Method, find_method, kinds_of, method_names, method_options
 from nearcast.model import TOP
 from nearcast.topk import method as topk
@@ -29,7 +30,7 @@ def methods(kind: str | None = None) -> list[MethodInfo]:
     """Every method of an index: its name, the paper it comes from, the kinds it serves, its options, its idea and its
     cost. With a kind, the methods that serve it; those of kind `top` are methods of `nc.TopK`.
     """
-    if kind == TOP.name:
+    if kind is not None and a_text(kind, "kind") == TOP.name:
         return [_top_info(topk.find_method(name)) for name in topk.method_names() if name != topk.AUTO]
     infos = [_info(name) for name in method_names()]
     return [info for info in infos if kind is None or kind in info.kinds]

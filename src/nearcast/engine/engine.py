@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arguments import a_flag, a_text, checked_attributes, some_tokens
 from nearcast.engine.events import matches_of, moved_region
 from nearcast.engine.expiries import Expiries
 from nearcast.engine.index import Index
 from nearcast.engine.kind_arguments import read_kind, require_plain
+from nearcast.engine.place_arguments import floats_of, read_place
 from nearcast.engine.published import box_of
 from nearcast.errors import InvalidInput
-from nearcast.geo.circle import CircleRegion
-from nearcast.geo.geojson import parse_region
 from nearcast.geo.html_summary import html_summary, memory_text
-from nearcast.geo.region import WORLD, BoxRegion, Region
+from nearcast.geo.region import Region
 from nearcast.geo.space import FINE, Space, coordinate_faults, fault_reason
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.model import MATCH, NEVER, NO_TIME, TOP, Change, Event, Id, Kind, in_order
 from nearcast.tables import REJECTS_SCHEMA, Dialect, OnBad, Subscriptions, as_arrow, read_weights
 from nearcast.tables.faults import require_accepted
 from nearcast.tables.ids import INT64, checked_id, one_id
-from nearcast.tables.known_columns import Extra, read_extra
+from nearcast.tables.messages import Extra, read_extra
 from nearcast.tables.subscription_rows import OneSubscription, rows_of_one
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, clauses
@@ -132,6 +132,8 @@ class Engine:
         *,
         near: Sequence[float] | None = None,
         km: float | None = None,
+        m: float | None = None,
+        miles: float | None = None,
         box: Box | None = None,
         region: Any = None,
         id: Id | None = None,
@@ -145,9 +147,12 @@ class Engine:
 
         Ids are whole numbers, strings or UUIDs, all of one type; without `id=`, the next whole number.
 
-        The place is `near=(x, y), km=radius`, `box=(xmin, ymin, xmax, ymax)`, or `region=` GeoJSON or a circle. A known
-        `id` replaces the subscription. With `kind="rank"` the parameters are `threshold=`, the least score to deliver,
-        and `alpha=`, the weight of the place (0.5); the expression is plain words and the place a box.
+        The place is `near=(x, y)` with `km=`, `m=` or `miles=`; `box=(xmin, ymin, xmax, ymax)`, with
+        xmin > xmax over the antimeridian; or `region=` GeoJSON, WKT, WKB, a geometry of shapely, or a text such as
+        "circle(1, 2, 3km)". A known `id` replaces the subscription.
+
+        With `kind="rank"` the parameters are `threshold=`, the least score to deliver, and `alpha=`, the weight of the
+        place (0.5); the expression is plain words and the place a box.
 
         With `kind="top"` the subscription has the best `k=` (10) messages of its `window=`, a number of messages or a
         timedelta; the expression is plain words and the place a point, `near=(x, y)`. Further parameters are `alpha=`
@@ -155,8 +160,10 @@ class Engine:
         place, which `move` changes; with `dwell=`, those that it has matched for so long. `results(id)` is where both
         begin, and `publish`, `move` and `advance` return what changes.
         """
-        place = self._region(near, km, box, region, is_point=kind == TOP.name)
-        wanted = clauses(parse(expression, self._analyser))
+        kind, follow = a_text(kind, "kind"), a_flag(follow, "follow")
+        radius = {"km": km, "m": m, "miles": miles}
+        place = read_place(near, radius, box, region, self._space, is_point=kind == TOP.name)
+        wanted = clauses(parse(a_text(expression, "expression"), self._analyser))
         if follow or dwell is not None or kind == TOP.name:
             return self._subscribe_live(id, expression, place, wanted, (kind, follow, dwell, expires), parameters)
         chosen, params = read_kind(kind, parameters)
@@ -223,8 +230,8 @@ class Engine:
         what leaves comes before what enters. For the former the place is the centre of a box. For the latter the
         message lives until `expires`, and replaces a live message of its `id`.
         """
-        words = text if tokens is None else _strings(list(tokens))
-        place, given = self._place(at), _checked_attributes(attributes)
+        words = a_text(text, "text") if tokens is None else some_tokens(tokens)
+        place, given = self._place(at), checked_attributes(attributes)
         if self._results is not None:
             return self._publish_in_turn(words, place, id, expires, given)
         if expires is not None:
@@ -271,9 +278,9 @@ class Engine:
         found = self._live.get(subscription)
         if found is None or now >= found.expires:
             raise InvalidInput(f"no live subscription {subscription!r}", column="subscription")
-        words = list(tokens) if tokens is not None else self._analyser.tokens(text)
+        words = some_tokens(tokens) if tokens is not None else self._analyser.tokens(text)
         box, wanted = box_of(self._place(at)), clauses(parse(found.expression, self._analyser))
-        message = MessageWords(words, _checked_attributes(attributes) or {})
+        message = MessageWords(words, checked_attributes(attributes) or {})
         explanation = explain(wanted, found.region, message, box, now >= found.expires)
         if found.kind is TOP:
             return self._explain_top(subscription, words, box, explanation)
@@ -480,22 +487,6 @@ class Engine:
             raise InvalidInput(f"no live subscription {number!r}", column="id")
         return found
 
-    def _region(self, near: Any, km: float | None, box: Any, region: Any, is_point: bool = False) -> Region:
-        if sum(given is not None for given in (near, box, region)) > 1:
-            raise InvalidInput("give one of near=, box= and region=")
-        if is_point and km is None and near is not None:
-            x, y = _numbers(near, 2, "near")
-            return BoxRegion(x, y, x, y, self._space.planar)
-        if (near is None) != (km is None):
-            raise InvalidInput("near= and km= go together: near=(x, y), km=2")
-        if near is not None and km is not None:
-            x, y = _numbers(near, 2, "near")
-            return CircleRegion(x, y, float(km), planar=self._space.planar)
-        if box is not None:
-            xmin, ymin, xmax, ymax = _numbers(box, 4, "box")
-            return BoxRegion(xmin, ymin, xmax, ymax, self._space.planar)
-        return WORLD if region is None else parse_region(region, self._space)
-
     def _read(self, id: Id, subscription: LiveSubscription, wanted: list[Clause]) -> Subscriptions:
         """The subscription, as a table of one row is read."""
         number = id if isinstance(id, int) else int(self.index.names.add(one_id(id))[0])
@@ -516,7 +507,7 @@ class Engine:
 
     def _place(self, at: Sequence[float], name: str = "at") -> list[float]:
         """The point or box, as valid numbers."""
-        values = _floats(at)
+        values = floats_of(at)
         if len(values) == 2 and self._space.has_point(values[0], values[1]):
             return values
         if len(values) not in (2, 4):
@@ -531,7 +522,7 @@ class Engine:
         if expires is None:
             return NEVER
         if isinstance(expires, timedelta):
-            return min(NEVER, self._now() + expires // timedelta(microseconds=1))
+            return max(NO_TIME + 1, min(NEVER, self._now() + expires // timedelta(microseconds=1)))
         if not isinstance(expires, datetime):
             raise InvalidInput(f"{name}= is a datetime or a timedelta, not {expires!r}", column=name)
         stamped = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
@@ -570,30 +561,3 @@ def open_engine(path: str | os.PathLike[str], verify: bool = True, *, clock: Cal
     from nearcast.engine.saved_engine import opened_engine
 
     return opened_engine(path, verify, clock)
-
-
-def _floats(values: Any) -> list[float]:
-    """The values as numbers; none where they are not numbers."""
-    try:
-        return [float(value) for value in values]
-    except (TypeError, ValueError):
-        return []
-
-
-def _numbers(values: Any, n: int, name: str) -> list[float]:
-    made = _floats(values)
-    if len(made) != n:
-        raise InvalidInput(f"{name}= takes {n} numbers, not {values!r}", column=name)
-    return made
-
-
-def _checked_attributes(attributes: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if attributes is not None and not isinstance(attributes, Mapping):
-        raise InvalidInput(f"attributes= is a dict of names and values, not {attributes!r}", column="attributes")
-    return attributes
-
-
-def _strings(tokens: list[Any]) -> list[str]:
-    if not all(isinstance(token, str) for token in tokens):
-        raise InvalidInput("tokens= are strings", column="tokens")
-    return tokens

@@ -12,12 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers where methods come from
+from nearcast.arguments import (
+    a_count,
+    a_flag,
+    an_instance,
+    checked_attributes,
+)
 from nearcast.arrays.checked import checked_column
 from nearcast.arrays.ragged import distinct
-from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names
-from nearcast.engine.payload.result import kept_columns, matches_with
 from nearcast.engine.payload.sources import Sources
-from nearcast.engine.published import Attributes, Published, box_of, checked_words, require_point
+from nearcast.engine.published import Attributes, Published, box_of, checked_words, naming_file, require_point
 from nearcast.errors import InvalidInput, UnknownId
 from nearcast.geo.html_summary import html_summary, memory_text, sampled
 from nearcast.geo.shapes.columns import checked_shapes
@@ -36,12 +40,10 @@ from nearcast.tables import (
     as_arrow,
     idf_weights,
     read_subscriptions,
-    read_weights,
 )
 from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids.names import UNKNOWN
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import Messages, read_messages
+from nearcast.tables.messages import Extra, Messages, read_extra, read_messages
 from nearcast.tables.moments import Time, present, read_moment
 from nearcast.tables.weights import weights_table
 from nearcast.text.analyser import Analyser
@@ -69,11 +71,16 @@ class Index(WithRejects):
         vocabulary: Vocabulary,
         analyser: Analyser,
         weights: np.ndarray | None = None,
-        others: Iterable[SubscriptionSet] = (),
+        others: Sequence[SubscriptionSet] = (),
         names: Names | None = None,
         sources: Sources | None = None,
     ) -> None:
         super().__init__()
+        others = [*an_instance(others, tuple | list, "others")]
+        for each in (plain, *others):
+            an_instance(each, SubscriptionSet, "plain")
+        an_instance(vocabulary, Vocabulary, "vocabulary")
+        an_instance(analyser, Analyser, "analyser")
         self._sets = {each.kind.name: each for each in (plain, *others)}  # kind `match` is always there
         self.vocabulary = vocabulary
         self.names = Names() if names is None else names
@@ -170,7 +177,7 @@ class Index(WithRejects):
 
         with self.versions.pause():
             row, number = self[subscription], self._known(subscription)
-            moment, dialect = present() if now is None else read_moment(now), self._message_dialect("raise")
+            moment, dialect = present() if now is None else read_moment(now), self.message_dialect("raise")
             found = explain_row(row, self._kept_sources().take(number), as_arrow(message), dialect, moment)
             scored = self.subscriptions_of(KINDS[row.get("kind", MATCH.name)])
             if scored is None or not scored.kind.is_scored:
@@ -287,13 +294,17 @@ class Index(WithRejects):
         extra: Extra = "raise",
     ) -> pa.Table:
         """`match`, where no message is earlier than this time, in microseconds since 1970."""
+        from nearcast.engine.payload.keep import DISTANCE, WORDS, keep_names  # an engine of single messages needs none
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         self.rejects = None
-        table = as_arrow(messages)
+        table, threads = as_arrow(messages), a_count(threads, "threads")
         keep = keep_names(keep)
         is_computed = DISTANCE in keep or WORDS in keep
-        dialect = self._message_dialect(on_bad, extra, keep)
+        dialect = self.message_dialect(on_bad, extra, keep)
         moment = read_moment(now) if now is not None else present() if time == NO_TIME else time
-        with self.versions.pause() if is_computed else nullcontext(), self.versions.read():
+        changes = self.versions.pause() if is_computed else nullcontext()
+        with naming_file(messages), changes, self.versions.read():
             published = self._published
             read = read_messages(table, published.vocabulary, dialect)
             self.rejects = read.rejects
@@ -307,6 +318,8 @@ class Index(WithRejects):
 
     def matches(self, read: Messages, found: Found, keep: Sequence[str] | None = None) -> pa.Table:
         """The matches table of what `match_batch` has found for the batch of `read_message_table`."""
+        from nearcast.engine.payload.result import kept_columns, matches_with
+
         with self.versions.pause():
             published = self._published
             kept = kept_columns(keep, read.table, published, self.space)
@@ -329,7 +342,7 @@ class Index(WithRejects):
         """
         require_point(x, y, self.space)
         time = present() if now is None else read_moment(now)
-        names, found = self.match_point(checked_words(tokens), x, y, time, attributes)
+        names, found = self.match_point(checked_words(tokens), x, y, time, checked_attributes(attributes))
         return found if names.is_plain else names.sorted_array(found)
 
     def match_point(
@@ -375,16 +388,12 @@ class Index(WithRejects):
         return self.read_message_table(messages, on_bad=on_bad).batch
 
     def read_message_table(
-        self,
-        messages: Any,
-        *,
-        on_bad: OnBad = "raise",
-        now: Time | None = None,
-        extra: Extra = "ignore",
+        self, messages: Any, *, on_bad: OnBad = "raise", now: Time | None = None, extra: Extra = "ignore"
     ) -> Messages:
         """The same, with the ids and the rejects. Messages without a time have the time `now`, else the present."""
         self.rejects = None
-        read = read_messages(messages, self.vocabulary, self._message_dialect(on_bad, extra))
+        with naming_file(messages):
+            read = read_messages(messages, self.vocabulary, self.message_dialect(on_bad, extra))
         self.rejects = read.rejects
         return read._replace(batch=read.batch.at_present(present() if now is None else read_moment(now)))
 
@@ -395,8 +404,8 @@ class Index(WithRejects):
         """
         self.rejects = None
         table = as_arrow(subscriptions)
-        with self.versions.change():  # reading adds tokens to the vocabulary
-            read = read_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
+        with naming_file(subscriptions), self.versions.change():  # reading adds tokens to the vocabulary
+            read = read_subscriptions(table, self.vocabulary, self.subscription_dialect(on_bad, extra))
             self.rejects = read.rejects
             require_accepted(read.rejects, table.num_rows, "subscriptions")
             self.insert_read(read)
@@ -490,7 +499,9 @@ class Index(WithRejects):
         By path the other process maps the saved index, and refuses another one that is at the path by then.
         """
         if self._saved is not None and self._saved[2] == self.versions.number:
-            return _open_saved, self._saved[:2]
+            from nearcast.engine.saved_index import reopened_index
+
+            return reopened_index, self._saved[:2]
         with self.versions.pause():
             arrays, header = self.state()
             return Index.restored, ({name: np.array(array) for name, array in arrays.items()}, header)
@@ -534,11 +545,13 @@ class Index(WithRejects):
         """The weights of tokens, as a weights table."""
         return weights_table(NO_WEIGHTS if self._weights is None else self._weights, self.vocabulary)
 
-    def _dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
+    def subscription_dialect(self, on_bad: OnBad, extra: Extra = "raise") -> Dialect:
+        """How subscriptions are read. What the index keeps may be there."""
         dialect = Dialect(self.analyser, self.space, on_bad, ids=self.names, extra=read_extra(extra))
         return dialect.with_extra(() if self._sources is None else self._sources.column_names)
 
-    def _message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+    def message_dialect(self, on_bad: OnBad, extra: Extra = "ignore", keep: Sequence[str] = ()) -> Dialect:
+        """How messages are read."""
         allowed = Dialect(self.analyser, self.space, on_bad, makes_ids=True, extra=read_extra(extra))
         return allowed.with_extra(name.removeprefix("message.") for name in keep)
 
@@ -562,38 +575,17 @@ def build_index(
     `keep=` of `match`; a table of Arrow is not copied. A column that nearcast does not know is an error, unless `extra`
     names it (a list) or extra="ignore". The options are `analyser=`, `on_bad=` and those of the method.
     """
-    analyser = Analyser.of(options.pop("analyser", None))
-    on_bad = options.pop("on_bad", "raise")
-    sources = Sources() if keep_source else None
-    vocabulary = Vocabulary()
-    by_term = None if weights is None else read_weights(weights, vocabulary)
-    index = Index(SubscriptionSet(method, Space.of(space), options), vocabulary, analyser, by_term, sources=sources)
-    table = as_arrow(subscriptions)
-    read = read_subscriptions(table, index.vocabulary, index._dialect(on_bad, extra))
-    require_accepted(read.rejects, table.num_rows, "subscriptions")
-    if messages is not None:
-        index.matcher.expect(index.read_messages(messages, on_bad=on_bad))  # known tokens are those just read
-    index.rejects = read.rejects
-    index.insert_read(read)
+    from nearcast.engine.build_part import build_part
+
+    a_flag(keep_source, "keep_source")
+    with naming_file(subscriptions):
+        table = as_arrow(subscriptions)
+        how = {"messages": messages, "keep_source": keep_source, "extra": extra, **options}
+        index = build_part(table, method, weights, space, **how)
+        require_accepted(_rejects_of(index), table.num_rows, "subscriptions")
     return index
 
 
-def open_index(path: str | os.PathLike[str], verify: bool = True) -> Index:
-    """A saved index, memory-mapped and shared with other processes. Changes stay in this process.
-
-    `path` may be a URL: the index is then copied to this host once, and the copy is mapped.
-    """
-    from nearcast.storage.index_folder import open_saved
-
-    saved = open_saved(path, verify)
-    index = Index.restored(saved.arrays, saved.header)
-    index._saved = (saved.url, saved.generation, index.versions.number)
-    return index
-
-
-def _open_saved(path: str, generation: str) -> Index:
-    """The index that was at this path when it was pickled. Raises if another one is there."""
-    index = open_index(path, verify=False)
-    if index._saved is None or index._saved[1] != generation:
-        raise InvalidInput(f"the index at {path} was replaced since it was pickled; open it again")
-    return index
+def _rejects_of(index: Index) -> pa.Table:
+    assert index.rejects is not None
+    return index.rejects

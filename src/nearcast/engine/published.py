@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -57,7 +58,8 @@ def checked_words(words: Any) -> Any:
     """A text, or a list of tokens. Raises InvalidInput for anything else."""
     if isinstance(words, str):
         return words
-    tokens = list(words) if isinstance(words, Iterable) and not isinstance(words, bytes | Mapping) else [None]
+    is_list = isinstance(words, Iterable) and not isinstance(words, bytes | Mapping) and getattr(words, "ndim", 1) > 0
+    tokens = list(words) if is_list else [None]
     if not all(isinstance(token, str) for token in tokens):
         raise InvalidInput(
             f"a message is a text or a list of tokens, which are strings, not {words!r}", column="tokens"
@@ -68,9 +70,17 @@ def checked_words(words: Any) -> Any:
 def require_point(x: Any, y: Any, space: Space) -> None:
     """Raise InvalidInput unless these are valid coordinates."""
     for name, value in (("x", x), ("y", y)):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or (isinstance(value, int) and abs(value) > 1 << 1000):  # beyond float64
             raise InvalidInput(f"{value!r} is not a number", column=name)
     if not space.has_point(x, y):
         box = np.array([[x, y, x, y]], np.float64)
         column, reason = fault_reason(int(coordinate_faults(box, space)[0]), box[0], ("x", "y") * 2, space.planar)
         raise InvalidInput(reason, column=column)
+
+
+def naming_file(source: Any) -> AbstractContextManager[None]:
+    """Errors within name the file, if `source` is one."""
+    from nearcast.tables.input_checks.file_errors import naming_file as named  # an engine reads no files
+
+    return named(source)

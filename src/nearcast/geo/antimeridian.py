@@ -13,9 +13,11 @@ import numpy as np
 import shapely
 
 from nearcast.errors import InvalidInput
+from nearcast.geo.crossings import require_few_crossings
 
 MAX_LONGITUDE = 540.0
 """The largest longitude accepted: one turn beyond 180. A larger one is taken for a mistake."""
+_MOST_TURNS = 4
 
 
 def globe_polygon(rings: list[np.ndarray]) -> shapely.Geometry:
@@ -26,7 +28,10 @@ def globe_polygon(rings: list[np.ndarray]) -> shapely.Geometry:
     if all(ring is given and _within(ring) for ring, given in zip(unwrapped, rings, strict=True)):
         return shapely.Polygon(rings[0], rings[1:])
     shell, *holes = (wrapped(ring) for ring in unwrapped)
-    return shapely.difference(shell, shapely.union_all(holes)) if holes else shell
+    if not holes:
+        return shell
+    require_few_crossings(shapely.GeometryCollection([shell, *holes]))
+    return shapely.difference(shell, shapely.union_all(holes))
 
 
 def _check_range(ring: np.ndarray) -> None:
@@ -53,11 +58,9 @@ def _unwrapped(ring: np.ndarray, is_hole: bool) -> np.ndarray:
     steps = np.diff(ring[:, 0])
     turns = np.concatenate([[0], np.cumsum(np.where(steps > 180, -1, np.where(steps < -180, 1, 0)))])
     out = np.column_stack([ring[:, 0] + 360.0 * turns, ring[:, 1]])
-    if turns[-1] == 0:
-        return out
-    if abs(turns[-1]) > 1:
+    if abs(turns[-1]) > 1 or np.ptp(turns) > _MOST_TURNS:
         raise InvalidInput("a ring of the polygon runs around the pole more than once", column="region")
-    return _closed_over_pole(out)
+    return out if turns[-1] == 0 else _closed_over_pole(out)
 
 
 def crosses_antimeridian(ring: np.ndarray, is_hole: bool = False) -> bool:
@@ -110,8 +113,10 @@ def wrapped(ring: np.ndarray) -> shapely.Geometry:
 def repaired(geometry: shapely.Geometry) -> shapely.Geometry:
     """The geometry if it is valid, else its area with crossings resolved. Raises InvalidInput if no area is left."""
     if not geometry.is_valid:
-        reason = shapely.is_valid_reason(geometry)
-        parts = polygons_in(shapely.make_valid(geometry, method="structure", keep_collapsed=False))
+        require_few_crossings(geometry)
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers as large as float64 has them
+            reason = shapely.is_valid_reason(geometry)
+            parts = polygons_in(shapely.make_valid(geometry, method="structure", keep_collapsed=False))
         geometry = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
         if geometry.is_empty or geometry.area == 0:
             raise InvalidInput(f"the polygon has no area ({reason})", column="region")

@@ -1,4 +1,4 @@
-"""The parser of regions: GeoJSON, circle(x, y, 2.5km), world."""
+"""The parser of regions: GeoJSON, WKT, WKB, circle(x, y, 2.5km), box(xmin, ymin, xmax, ymax), world."""
 
 from __future__ import annotations
 
@@ -22,26 +22,33 @@ from nearcast.geo.antimeridian import (
 )
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
-from nearcast.geo.region import WORLD, BoxRegion, Region
+from nearcast.geo.region import WORLD, BoxRegion, Region, box_region
 from nearcast.geo.space import LONLAT, Space
+from nearcast.limits import LIMITS
 
 ACCEPTED = (
-    "accepted are GeoJSON (Polygon, MultiPolygon, Point, a Feature or GeometryCollection of polygons), "
-    '{"type": "Circle", "coordinates": [x, y], "radius": 2.5}, circle(x, y, 2.5km), and world'
+    "accepted are GeoJSON (Polygon, MultiPolygon, Point, a Feature or GeometryCollection of polygons), WKT, WKB, "
+    'shapely, {"type": "Circle", "coordinates": [x, y], "radius": 2.5}, circle(x, y, 2.5km), '
+    "box(xmin, ymin, xmax, ymax), and world"
 )
-NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)"
+NUMBER = r"([-+]?(?:\d++\.?\d*+|\.\d++)(?:e[-+]?\d++)?)"  # one way to read any text: the time is linear
 CIRCLE = re.compile(
     rf"circle\s*\(\s*{NUMBER}\s*,\s*{NUMBER}\s*,\s*{NUMBER}\s*([^\W\d]*)\s*\)", re.IGNORECASE | re.ASCII
 )
+KM_PER = {"km": 1.0, "m": 0.001, "miles": 1.609344}
 MAX_NESTING = 32
 
 
-def parse_region(given: str | Mapping[str, Any], space: Space) -> Region:
-    """The region of a text or a GeoJSON dict. Raises InvalidInput that names the mistake and the accepted forms."""
+def parse_region(given: Any, space: Space) -> Region:
+    """The region of a text, a GeoJSON dict, WKB, or an object with a geometry. Raises InvalidInput that names the
+    mistake and the accepted forms.
+    """
     if isinstance(given, Mapping):
         return _from_geojson(given, space)
     if not isinstance(given, str):
-        raise _region_error(f"a region is text or a GeoJSON dict, not {type(given).__name__}")
+        return _from_other_form(given, space)
+    if len(given) > LIMITS.region_characters:
+        raise _region_error(f"a region of more than {LIMITS.region_characters:,} characters, {_shown(given[:60])}")
     text = given.strip()
     if text.startswith("{"):
         return _from_geojson(_load_json(text), space)
@@ -49,7 +56,23 @@ def parse_region(given: str | Mapping[str, Any], space: Space) -> Region:
         return WORLD
     if text.lower().startswith("circle"):
         return _from_circle_text(text, space)
-    raise _region_error("the region is empty" if not text else f"cannot read the region {_shown(text)}")
+    if not text:
+        raise _region_error("the region is empty")
+    return _from_other_form(text, space)
+
+
+def _from_other_form(given: Any, space: Space) -> Region:
+    """The region of a box as text, WKT, WKB, or an object with a geometry."""
+    from nearcast.geo.forms.region_forms import box_of_text, geojson_of, is_wkt  # most regions are none of these
+
+    if isinstance(given, str) and given.lower().startswith("box"):
+        return box_of_text(given, space)
+    if isinstance(given, str) and not is_wkt(given):
+        raise _region_error(f"cannot read the region {_shown(given)}")
+    geojson = geojson_of(given, space)
+    if geojson is None:
+        raise _region_error(f"a region is text, a GeoJSON dict, WKB or a geometry, not {type(given).__name__}")
+    return _from_geojson(geojson, space)
 
 
 def _region_error(reason: str) -> InvalidInput:
@@ -79,13 +102,11 @@ def _from_circle_text(text: str, space: Space) -> CircleRegion:
     unit = found.group(4).lower()
     if space.planar:
         if unit:
-            raise _region_error(f"the space is a plane, so the radius is a plain number without {unit!r}")
+            raise _region_error(f"the space is a plane, so the radius is a plain number without {_shown(unit)}")
         return CircleRegion(x, y, radius, planar=True)
-    if unit not in ("km", "m"):
-        raise _region_error(
-            f"the radius needs km or m behind it, not {unit!r}" if unit else "the radius needs km or m behind it"
-        )
-    return CircleRegion(x, y, radius if unit == "km" else radius / 1000.0)
+    if unit not in KM_PER:
+        raise _region_error(f"the radius needs km, m or miles behind it{f', not {_shown(unit)}' if unit else ''}")
+    return CircleRegion(x, y, radius / 1000.0 if unit == "m" else radius * KM_PER[unit])
 
 
 def _from_geojson(geojson: Any, space: Space) -> Region:
@@ -96,6 +117,8 @@ def _from_geojson(geojson: Any, space: Space) -> Region:
     kind = geojson.get("type")
     if kind == "World":
         return WORLD
+    if kind == "Box":
+        return box_region(_bounds(geojson), space)
     if kind == "Point":
         x, y = _position(geojson, "Point")
         return BoxRegion(x, y, x, y, space.planar)
@@ -116,6 +139,15 @@ def _position(geojson: Mapping[str, Any], kind: str) -> tuple[float, float]:
     if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values[:2]):
         raise _region_error(f"the coordinates of a {kind} are two numbers, not {_shown(values)}")
     return _as_float(values[0]), _as_float(values[1])
+
+
+def _bounds(geojson: Mapping[str, Any]) -> list[float]:
+    """The four numbers of a Box, which is nearcast's addition to GeoJSON as Circle is."""
+    values = geojson.get("coordinates")
+    is_list = isinstance(values, list | tuple) and len(values) == 4
+    if not is_list or any(isinstance(value, bool) or not isinstance(value, int | float) for value in values or ()):
+        raise _region_error(f"the coordinates of a Box are [xmin, ymin, xmax, ymax], not {_shown(values)}")
+    return [_as_float(value) for value in values or ()]
 
 
 def _as_float(value: float) -> float:

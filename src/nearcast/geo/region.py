@@ -1,4 +1,4 @@
-"""The base class of regions, the two regions that boxes describe exactly (a box, the whole world), and many regions as
+"""The base class of regions, the regions that boxes describe exactly (boxes, the whole world), and many regions as
 columns.
 """
 
@@ -94,6 +94,61 @@ class BoxRegion(Region):
         if self.xmin == self.xmax and self.ymin == self.ymax:
             return f"the point {self.xmin:g}, {self.ymin:g}"
         return f"the box {self.xmin:g}, {self.ymin:g} to {self.xmax:g}, {self.ymax:g}"
+
+
+@dataclass(frozen=True)
+class SplitBoxRegion(Region):
+    """A box over the antimeridian: east from xmin to 180, and from -180 to xmax."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+    is_box = True
+    planar = False
+
+    def __post_init__(self) -> None:
+        for half in self._halves():
+            code = int(coordinate_faults(half.reshape(1, 4), LONLAT)[0])
+            if code:
+                raise InvalidInput(fault_reason(code, half)[1], column="region")
+
+    def _halves(self) -> np.ndarray:
+        return np.array([(self.xmin, self.ymin, 180.0, self.ymax), (-180.0, self.ymin, self.xmax, self.ymax)])
+
+    def boxes(self, space: Space) -> np.ndarray:
+        check_space(False, space)
+        return self._halves()
+
+    def overlaps(self, boxes: np.ndarray) -> np.ndarray:
+        east, west = (overlap_pairs(half.reshape(1, 4), boxes) for half in self._halves())
+        return np.asarray(east | west)
+
+    def distance(self, x: float, y: float) -> float:
+        halves = self._halves()
+        return float(min(point_box_distance(float(x), float(y), halves, k, False) for k in range(2)))
+
+    def to_geojson(self) -> dict[str, Any]:
+        return {"type": "Box", "coordinates": [self.xmin, self.ymin, self.xmax, self.ymax]}
+
+    def describe(self) -> str:
+        return f"the box {self.xmin:g}, {self.ymin:g} to {self.xmax:g}, {self.ymax:g} over the antimeridian"
+
+
+def box_region(bounds: list[float], space: Space) -> Region:
+    """The box of these bounds. On the globe it goes east from xmin to xmax, so xmin > xmax is over the antimeridian."""
+    xmin, ymin, xmax, ymax = bounds
+    if space.planar or not xmin > xmax:
+        return BoxRegion(xmin, ymin, xmax, ymax, space.planar)
+    width = 360.0 - (xmin - xmax)
+    if width > 180.0:
+        raise InvalidInput(
+            f"the box from {xmin:g} east to {xmax:g} goes {width:g} degrees around the globe; swap xmin and xmax, or "
+            f"give two boxes: {xmin:g} to 180 and -180 to {xmax:g}",
+            column="region",
+        )
+    return SplitBoxRegion(xmin, ymin, xmax, ymax)
 
 
 @dataclass(frozen=True)

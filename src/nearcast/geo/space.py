@@ -55,6 +55,8 @@ LONLAT = Space(False, (-180.0, -90.0, 180.0, 90.0))
 
 def _checked_bounds(space: Sequence[float]) -> tuple[float, float, float, float]:
     try:
+        if isinstance(space, np.ma.MaskedArray):
+            raise TypeError
         xmin, ymin, xmax, ymax = (float(value) for value in space)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
@@ -138,5 +140,5 @@ def _order_reason(values: tuple[float, ...], columns: Sequence[str], planar: boo
     low, high = columns[at], columns[at + 2]
     reason = f"{low} is {values[at]}, above {high} = {values[at + 2]}"
     if at == 0 and not planar:
-        return low, f"{reason}; swap them, or give a box over the antimeridian as a GeoJSON region"
+        return low, f"{reason}; swap them. Only boxes of subscriptions go over the antimeridian, by 180 degrees at most"
     return low, f"{reason}; swap them"

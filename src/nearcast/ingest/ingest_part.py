@@ -23,8 +23,8 @@ from nearcast.ingest.parquet_records import parquet_blocks, parquet_names
 from nearcast.ingest.records import Block, BrokenFile, Fault, printable_record
 from nearcast.ingest.row_groups import duplicate_id_reason
 from nearcast.ingest.sources import Part, Source, Split
-from nearcast.ingest.validate import IngestRules, Validated, table_schema, validate_records
-from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
+from nearcast.ingest.validate import IngestRules, Validated, validate_records
+from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA, with_ids_of
 
 REJECTED_SCHEMA = SOURCE_REJECTS_SCHEMA.set(1, pa.field("position", pa.int64()))
 """A reject: the file, the line or row in it (from 1), the column, the reason, and the raw record."""
@@ -34,6 +34,11 @@ SEEN_SCHEMA = pa.schema(
     + [("row", pa.int64()), ("source", pa.int32()), ("position", pa.int64())]
 )
 """An id that was read: the place of its record in the part, and its row among the accepted records (-1: rejected)."""
+
+
+def seen_schema(rules: IngestRules) -> pa.Schema:
+    return with_ids_of(SEEN_SCHEMA, rules.id_type)
+
 
 MADE_ID_SHIFT = 40
 """A made id is (number of the file << 40) + line or row: unique, and the same in each run over the same files."""
@@ -72,15 +77,15 @@ def ingest_part(part: Part, job: IngestJob) -> PartCounts:
     reasons: Counter[str] = Counter()
     n_read = n_accepted = n_rejected = n_before = 0
     with (
-        AtomicParquetFile(part_file(job.accepted, part.number), table_schema(job.rules.columns)) as accepted,
+        AtomicParquetFile(part_file(job.accepted, part.number), job.rules.schema) as accepted,
         AtomicParquetFile(part_file(job.rejects, part.number), REJECTED_SCHEMA) as rejected,
-        AtomicParquetFile(part_file(job.seen, part.number), SEEN_SCHEMA) as seen,
+        AtomicParquetFile(part_file(job.seen, part.number), seen_schema(job.rules)) as seen,
     ):
         for split, block in _blocks(part, job):
             validated = validate_records(_with_ids(block, split, job), job.rules)
             at = block.positions
             faults = block.faults + [fault._replace(position=int(at[fault.position])) for fault in validated.rejects]
-            seen.write(_seen(validated, block, split, part.number, n_before, n_accepted))
+            seen.write(_seen(validated, block, split, part.number, n_before, n_accepted).cast(seen_schema(job.rules)))
             accepted.write(validated.accepted)
             rejected.write(rejects_table(split.path, faults))
             reasons.update(reason_kind(fault.column, fault.reason) for fault in faults)
@@ -149,14 +154,14 @@ def _seen(validated: Validated, block: Block, split: Split, part: int, n_before:
     rows = np.full(n, -1)
     rows[validated.accepted_rows] = n_accepted + np.arange(len(validated.accepted_rows))
     made: list[Any] = [
-        validated.ids,
         np.full(n, part, np.int32),
         np.arange(n_before, n_before + n),
         rows,
         np.full(n, split.source, np.int32),
         block.positions,
     ]
-    return pa.table([pa.array(values[validated.has_id]) for values in made], schema=SEEN_SCHEMA)
+    columns = [validated.ids, *map(pa.array, made)]
+    return pa.table(columns, SEEN_SCHEMA.names).filter(pa.array(validated.has_id))
 
 
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+|(?<![A-Za-z0-9])[-+]?\d(?:[\d.,e+-]*\d)?")

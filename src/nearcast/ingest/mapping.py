@@ -12,8 +12,9 @@ Kind = Literal["messages", "subscriptions"]
 _BOX = ("xmin", "ymin", "xmax", "ymax")
 _WORDS = {"messages": ("text", "tokens"), "subscriptions": ("tokens", "expression")}
 _PLACES = {"messages": ("x", "y", *_BOX), "subscriptions": ("x", "y", *_BOX, "region")}
+_RADII = {"messages": (), "subscriptions": ("km", "m", "miles")}
 _EXTRAS = {"messages": ("time", "expires"), "subscriptions": ("kind", "alpha", "threshold", "k", "expires")}
-_OTHER_NAMES = {"lon": "x", "lat": "y"}
+_OTHER_NAMES = {"lon": "x", "lng": "x", "longitude": "x", "lat": "y", "latitude": "y", "radius_km": "km"}
 _JOINER = "+"
 _RARE = ("time", "expires", "kind", "alpha", "threshold", "k")
 """Columns that a record may lack."""
@@ -68,6 +69,8 @@ def resolve_columns(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]
     for group in (("id",), _WORDS[kind], _PLACES[kind], *((name,) for name in _EXTRAS[kind])):
         if not set(group) & set(given):
             sources |= _found(group, there)
+    if "x" in sources and not {*_RADII[kind]} & {*given}:
+        sources |= _found(_RADII[kind], there)
     if make_ids:
         sources.pop("id", None)
     _check_complete(kind, sources, make_ids, there)
@@ -85,7 +88,7 @@ def check_mapping(mapping: Mapping[str, str], there: Sequence[str], is_json: boo
 
 
 def _order(kind: Kind) -> tuple[str, ...]:
-    return ("id", *_WORDS[kind], *_PLACES[kind], *_EXTRAS[kind])
+    return ("id", *_WORDS[kind], *_PLACES[kind], *_RADII[kind], *_EXTRAS[kind])
 
 
 def _given(kind: Kind, mapping: Mapping[str, str], there: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -18,7 +18,7 @@ from nearcast.ingest.sources import group_neighbours, visible_files
 from nearcast.model import Id
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.storage.location import Location, locate
-from nearcast.tables.faults import Faults
+from nearcast.tables.faults import Faults, rejected_positions
 from nearcast.tables.ids import INT64, IdType, id_type_in
 
 MOST_BYTES = 256 << 20
@@ -217,7 +217,7 @@ class Source(NamedTuple):
 
 def _number_rows(rejects: pa.Table, rows: np.ndarray) -> pa.Table:
     """The same rejects with row k replaced by rows[k]."""
-    return rejects.set_column(0, "row", pa.array(rows[rejects["row"].to_numpy()], pa.int64()))
+    return rejects.set_column(0, "row", pa.array(rows[rejected_positions(rejects)] + 1, pa.int64()))
 
 
 def _n_rows(task: list[Piece]) -> int:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,7 +30,10 @@ from nearcast.sharding.normalise import (
     with_source,
 )
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, shard_router
-from nearcast.tables import RANKED_SCHEMA, Dialect, as_arrow
+from nearcast.tables import Dialect, as_arrow
+from nearcast.tables.faults import rejected_positions
+from nearcast.tables.ids import INT64, IdType
+from nearcast.tables.matches import matches_schema
 
 ROWS_AT_ONCE = 16_384  # messages: their matches must fit in memory
 
@@ -42,7 +44,13 @@ class StreamJob(NamedTuple):
     base: ShardedIndex
     delta: str | None
     folder: str  # for files that are not committed yet
+    message_ids: IdType = INT64
     attempts: Attempts | None = None  # in repeated batches of files
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the matches: always with scores, null for kind `match`, as all files of a stream have the same columns."""
+        return matches_schema(self.message_ids.arrow, self.base.id_type.arrow, is_scored=True)
 
 
 class _Chunk(NamedTuple):
@@ -81,16 +89,15 @@ def pairs_of(base: ShardedIndex, delta: str | None, messages: pa.Table) -> pa.Ta
         return found
     indexes, touched = open_delta(delta, dialect_of(base), lambda: index_weights(base))
     if len(touched):
-        found = found.filter(pa.array(~is_among(found["subscription"].to_numpy(), touched)))
+        found = found.filter(pa.array(~is_among(found["subscription"], touched)))
     if indexes:
-        found = pa.concat_tables([found, *(_scored(index.match(messages)) for index in indexes)])
-        order = np.lexsort((found["subscription"].to_numpy(), found["message"].to_numpy()))
-        found = found.take(pa.array(order)).combine_chunks()
+        found = pa.concat_tables([found, *(_scored(index.match(messages)).cast(found.schema) for index in indexes)])
+        found = found.sort_by([("message", "ascending"), ("subscription", "ascending")]).combine_chunks()
     return found
 
 
 def _scored(pairs: pa.Table) -> pa.Table:
-    """Add null scores if there are none: all files of a stream have the same columns, as their readers expect."""
+    """Add null scores if there are none."""
     if "score" in pairs.column_names:
         return pairs
     return pairs.append_column("score", pa.nulls(pairs.num_rows, pa.float64()))
@@ -98,7 +105,10 @@ def _scored(pairs: pa.Table) -> pa.Table:
 
 def dialect_of(base: ShardedIndex) -> Dialect:
     """The dialect in which messages and subscriptions are read for this index."""
-    return shard_router(base).dialect._replace(on_bad="skip", kinds=served_kinds(base.manifest["method"]))
+    if base.id_type.name == "uuid":
+        raise InvalidInput(f"{base.path}: its ids are UUIDs; a stream takes whole numbers or strings")
+    kinds = served_kinds(base.manifest["method"])
+    return shard_router(base).dialect._replace(on_bad="skip", kinds=kinds, id_type=base.id_type)
 
 
 def served_kinds(method: str) -> tuple[str, ...]:
@@ -107,21 +117,22 @@ def served_kinds(method: str) -> tuple[str, ...]:
 
 
 def _deliver(job: StreamJob, chunks: Iterable[_Chunk], inputs: Sequence[str] = ()) -> dict[str, Any]:
-    dialect = dialect_of(job.base)
+    dialect = dialect_of(job.base)._replace(id_type=job.message_ids)
     if job.base.attributes:
         names = ", ".join(job.base.attributes)
         raise InvalidInput(
             f"the index has filters on the columns {names}, which this stream does not carry; "
             "match a streaming DataFrame with nearcast.spark.match, or build the index without filters"
         )
-    pairs = UniqueParquetFile(job.folder, "part", RANKED_SCHEMA)
+    pairs = UniqueParquetFile(job.folder, "part", job.schema)
     rejects = UniqueParquetFile(job.folder, "_rejects", SOURCE_REJECTS_SCHEMA)
     n_messages = 0
     for chunk in chunks:
         messages, bad = _normalised(chunk, dialect)
         rejects.write(bad)
         n_messages += messages.num_rows
-        pairs.write(pairs_of(job.base, job.delta, messages))
+        if messages.num_rows:
+            pairs.write(pairs_of(job.base, job.delta, messages))
     files = {"file": pairs.finish(is_durable=True), "rejects": rejects.finish(is_durable=True)}
     counts = {"rows": pairs.n_rows, "messages": n_messages, "rejected": rejects.n_rows}
     return {**files, **counts, "inputs": list(inputs)}
@@ -134,8 +145,8 @@ def _normalised(chunk: _Chunk, dialect: Dialect) -> tuple[pa.Table, pa.Table]:
         messages, rejects = normalise_messages(chunk.table, dialect)
     except InvalidInput as error:  # a fault of a column is a fault of each of its rows
         return MESSAGES_SCHEMA.empty_table(), file_reject(chunk.source, str(error), error.column, chunk.first_row)
-    rows = rejects["row"].to_numpy()
-    numbers = pa.nulls(len(rows), pa.int64()) if chunk.first_row is None else pa.array(rows + chunk.first_row)
+    rows = rejected_positions(rejects)
+    numbers = pa.nulls(len(rows), pa.int64()) if chunk.first_row is None else pa.array(rows + chunk.first_row + 1)
     found = with_source(rejects.set_column(0, "row", numbers), chunk.source)
     if "entry" in chunk.table.column_names:
         found = found.set_column(0, "source", chunk.table["entry"].take(pa.array(rows)))

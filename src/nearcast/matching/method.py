@@ -41,6 +41,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from nearcast.arguments import a_text
 from nearcast.errors import InvalidInput, UnknownMethod, UnsupportedKind
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore, StoreView
@@ -187,7 +188,7 @@ def point_message(terms: np.ndarray, x: float, y: float, time: int = NO_TIME) ->
 
 def find_method(kind: str, name: str) -> type[Method]:
     """The method of that name for a kind; for `auto`, the kind's default method where it has no `auto`."""
-    served = kinds_of(name)
+    served = kinds_of(a_text(name, "method"))
     if (kind, name) in REGISTRY:
         return REGISTRY[kind, name]
     if not served:

@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nearcast.arguments import a_text
 from nearcast.errors import InvalidInput, UnknownMethod
 from nearcast.geo.space import Space
 from nearcast.matching.store import RowStore
@@ -127,7 +128,7 @@ def module_name(method: str) -> str:
 
 def find_moving_method(name: str) -> type[MovingMethod]:
     """The method of that name; `auto` is the default."""
-    name = DEFAULT if name == "auto" else name
+    name = DEFAULT if a_text(name, "method") == "auto" else name
     package = importlib.import_module("nearcast.moving")
     if name not in REGISTRY and module_name(name) in {each.name for each in pkgutil.iter_modules(package.__path__)}:
         importlib.import_module(f"nearcast.moving.{module_name(name)}")

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.arguments import a_flag
 from nearcast.arrays.arrow import list_parts, string_buffers
 from nearcast.arrays.ragged import distinct, starts_of
 from nearcast.errors import InvalidInput
@@ -30,8 +31,8 @@ from nearcast.tables.attributes import all_attributes_of
 from nearcast.tables.changes import changes_table
 from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import id_column, one_id
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import read_message_columns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, read_extra, read_message_columns
 from nearcast.tables.moments import Time, read_moment
 from nearcast.text.analyser import Analyser
 from nearcast.text.derived.atoms import MARK
@@ -81,7 +82,7 @@ class Moving(WithRejects):
         self._sources = MessageSources()
         self._next_check = _SMALLEST_VOCABULARY
         self._safe: SafeRegions | None = None
-        if safe:
+        if a_flag(safe, "safe"):
             self._safe = SafeRegions(self._set, reach or 0.01 * _width(self._set.space), self._where(where))
         elif reach is not None or where is not None:
             raise InvalidInput("reach and where belong to safe=True")
@@ -202,7 +203,8 @@ class Moving(WithRejects):
         self.rejects = None
         dialect = Dialect(self.analyser, self._set.space, on_bad, ("match",), ids=self.names, extra=read_extra(extra))
         n_derived, table = self.vocabulary.n_derived, as_arrow(subscriptions)
-        read = read_subscriptions(table, self.vocabulary, dialect)
+        with naming_file(subscriptions):
+            read = read_subscriptions(table, self.vocabulary, dialect)
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "subscriptions")
         if self.vocabulary.n_derived > n_derived and self.n_messages:
@@ -224,7 +226,10 @@ class Moving(WithRejects):
         """bool[n]: whether clients at these boxes are outside their safe regions and must call `move`."""
         if self._safe is None:
             raise InvalidInput("without safe=True every client reports every move")
-        return self._safe.must_report(self._known(ids), _places(boxes))
+        known, places = self._known(ids), _places(boxes)
+        if places.shape != (len(known), 4):
+            raise InvalidInput(f"{len(known)} ids and places of the shape {places.shape}; give one box for each id")
+        return self._safe.must_report(known, places)
 
     @property
     def traffic(self) -> dict[str, int]:
@@ -274,7 +279,8 @@ class Moving(WithRejects):
         self.rejects = None
         table, allowed = as_arrow(source), read_extra(extra)
         dialect = Dialect(self.analyser, self._set.space, on_bad, extra=allowed).with_extra(self.vocabulary.attributes)
-        read = read_message_columns(table, dialect, reads_expires=True)
+        with naming_file(source):
+            read = read_message_columns(table, dialect, reads_expires=True)
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "messages")
         good, tokens, attributes = read.good_rows, read.tokens, all_attributes_of(table)
@@ -379,7 +385,7 @@ def _places(places: Any) -> np.ndarray:
     """float64[n,4] or float64[n,2]."""
     try:
         values = np.atleast_2d(np.asarray(places, np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput("places are numbers: xmin, ymin, xmax, ymax (or x, y) for each id") from None
     if values.size == 0:
         return np.empty((0, 4))

@@ -16,7 +16,7 @@ from nearcast.tables import OnBad, as_arrow
 from nearcast.tables.columns import require_one, times_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, read_ids
-from nearcast.tables.known_columns import Extra
+from nearcast.tables.messages import Extra
 from nearcast.tables.places import boxes_of
 
 

@@ -212,7 +212,7 @@ def _rejects_of(columns: FrameColumns, dialect: Dialect, batch: pa.RecordBatch) 
     reasons = {int(row): ("id", _NO_ID) for row in np.flatnonzero(no_id)}
     rejects = read_message_columns(columns.messages(batch), dialect._replace(on_bad="skip")).rejects
     for reject in rejects.to_pylist():
-        reasons.setdefault(reject["row"], (reject["column"], reject["reason"]))
+        reasons.setdefault(reject["row"] - 1, (reject["column"], reject["reason"]))
     rows = sorted(reasons)
     records = []
     for row in rows:
@@ -240,5 +240,5 @@ def _check_rejects(job: FrameJob, batch: pa.RecordBatch, rejects: pa.Table) -> N
     if job.on_bad == "raise" and len(rejects):
         first: dict[str, Any] = rejects.slice(0, 1).to_pylist()[0]
         column = job.columns.sources.get(first["column"], first["column"])
-        message = job.columns.ids(batch)[first["row"]].as_py()
+        message = job.columns.ids(batch)[first["row"] - 1].as_py()
         raise InvalidInput(f"message {message!r}: {first['reason']}", column=column)

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nearcast.arrays.manifest import MANIFEST
-from nearcast.engine.index import Index, open_index
+from nearcast.engine.index import Index
+from nearcast.engine.saved_index import open_index
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.model import KINDS

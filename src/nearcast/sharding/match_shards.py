@@ -11,6 +11,7 @@ import pyarrow as pa
 from nearcast.arrays.arrow import list_parts, one_array
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import distinct, sort_in_place, starts_of, take
+from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import Found
 from nearcast.sharding.normalise import ids_with_repeats
 from nearcast.sharding.routing.replicas import Visits, mark_reported_pairs, shard_lists
@@ -20,13 +21,14 @@ from nearcast.tables import OnBad, matches_table
 from nearcast.tables.columns import column, require_one
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, Names, id_column, id_type_in
+from nearcast.tables.input_checks.known_columns import POINTS
 from nearcast.tables.messages import Messages
 
 VISITS = "_visits"
 """A column of routed messages: all shards that a message visits, or null where it visits one."""
 
 CHUNK = 16_384  # messages matched at once: their matches must fit in memory
-MESSAGE_COLUMNS = ("id", "text", "tokens", "x", "y", "lon", "lat", "xmin", "ymin", "xmax", "ymax", "time")
+MESSAGE_COLUMNS = ("id", "text", "tokens", *POINTS, *BOX_COLUMNS, "time")
 
 
 class Matched(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.arrow import list_parts
 from nearcast.arrays.ragged import take
-from nearcast.engine.index import build_index
+from nearcast.engine.build_part import build_part
 from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, ids_with_repeats
 from nearcast.sharding.routing.replicas import Replicas, save_replicas
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights, planned_router
@@ -57,7 +57,7 @@ def build_shard(settings: BuildSettings, shard: int, table: pa.Table, keys: np.n
     ids = ids_with_repeats(table, Faults(table.num_rows, "skip"))
     table = table.take(pa.array(np.argsort(ids.numbers)))  # the same index in whatever order the parts arrived
     subscriptions = table.drop_columns([SHARDS])
-    index = build_index(
+    index = build_part(
         subscriptions,
         settings.method,
         index_weights(ShardedIndex(settings.folder, {})).of_ranked(subscriptions),

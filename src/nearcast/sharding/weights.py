@@ -20,7 +20,8 @@ from nearcast.matching.subscription_set import part_of
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, Subscriptions, idf, read_subscriptions, read_weights, subscriptions_per_term
 from nearcast.tables.columns import strings_of, tokens_of
-from nearcast.tables.faults import Faults
+from nearcast.tables.faults import Faults, rejected_positions
+from nearcast.tables.regions.plain_regions import with_plain_regions
 from nearcast.text.vocabulary import Vocabulary
 
 FORMAT = ("nearcast-weights", 1)
@@ -102,7 +103,8 @@ def count_tokens(subscriptions: pa.Table, task: int, dialect: Dialect) -> TokenC
     """The counts over the good subscriptions of one task, of any kind."""
     vocabulary = Vocabulary()
     read = read_subscriptions(subscriptions, vocabulary, dialect)
-    return TokenCounts(_counts(read, subscriptions, vocabulary, task), len(read.ids))
+    plain = with_plain_regions(subscriptions, dialect.space, Faults(subscriptions.num_rows, "skip"))
+    return TokenCounts(_counts(read, plain, vocabulary, task), len(read.ids))
 
 
 def add_token_counts(counts: pa.Table) -> pa.Table:
@@ -147,4 +149,4 @@ def _rich_ids(read: Subscriptions, table: pa.Table) -> np.ndarray:
         values = strings_of(table, name)
         if values is not None:
             is_rich |= values.is_valid().to_numpy(zero_copy_only=False)
-    return np.asarray(read.ids[np.delete(is_rich, read.rejects["row"].to_numpy())])
+    return np.asarray(read.ids[np.delete(is_rich, rejected_positions(read.rejects))])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from nearcast.arguments import a_path
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import StorageError
 
@@ -202,7 +203,7 @@ def locate(path: str | os.PathLike[str] | Location) -> Location:
     """The location of a local path or a URL."""
     if isinstance(path, Location):
         return path
-    text = os.fspath(path)
+    text = a_path(path)
     found = _SCHEME.match(text)
     if found is None:
         return Location(*[os.path.abspath(text)] * 2)

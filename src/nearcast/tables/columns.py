@@ -13,6 +13,9 @@ from nearcast.errors import InvalidInput
 from nearcast.model import NO_TIME
 from nearcast.tables.faults import Faults
 
+NULL_WORDS = ("NA", "N/A", "NULL", "null")
+"""What stands for no value in a column of numbers or times. In a column of text these are words."""
+
 
 def require_one(table: pa.Table, names: tuple[str, ...], what: str) -> None:
     """Raise InvalidInput unless one of these columns exists: a misspelt name must not silently mean "no tokens"."""
@@ -38,24 +41,47 @@ def strings_of(table: pa.Table, name: str) -> pa.Array | None:
     values = column(table, name)
     if values is None:
         return None
+    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
+        values = _as_utf8(values, name)
     try:
         return strings(values)
     except InvalidInput:
-        raise InvalidInput(f"it must hold text, not {values.type}", column=name) from None
+        raise InvalidInput(f"it must hold text, not {values.type}; write its values as strings", column=name) from None
+
+
+def _as_utf8(values: pa.Array, name: str) -> pa.Array:
+    """Bytes as text: files with bytes that are no UTF-8 are read so."""
+    for row, value in enumerate(values.to_pylist()):
+        try:
+            _ = value is None or value.decode()
+        except UnicodeDecodeError as error:
+            reason = f"byte {error.start + 1} of {value[:30]!r} is no UTF-8; save the file as UTF-8"
+            raise InvalidInput(reason, row=row, column=name) from None
+    return values.cast(pa.string() if pa.types.is_binary(values.type) else pa.large_string())
 
 
 def cast(values: pa.Array, to: pa.DataType, name: str, faults: Faults, reason: str) -> pa.Array:
     """The values as another type. A value that cannot be converted becomes null and a fault."""
     if values.type == to:
         return values
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        values = pc.if_else(pc.is_in(values, pa.array(NULL_WORDS, values.type)), None, values)
     try:
         return values.cast(to)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         out = [_cast_one(value, to) for value in values]
         bad = np.array([made is None and value.is_valid for made, value in zip(out, values, strict=True)], bool)
         for row in np.flatnonzero(bad):
-            faults.add(int(row), name, f"{values[int(row)].as_py()!r} {reason}")
+            faults.add(int(row), name, f"{shown(values[int(row)])} {reason}")
         return pa.array(out, to)
+
+
+def shown(value: pa.Scalar) -> str:
+    """The value for an error. Times beyond those of Python are shown as Arrow shows them."""
+    try:
+        return repr(value.as_py())
+    except (OverflowError, ValueError):
+        return str(value.cast(pa.int64()) if pa.types.is_temporal(value.type) else value)
 
 
 def _cast_one(value: pa.Scalar, to: pa.DataType) -> Any:
@@ -86,7 +112,7 @@ def floats_of(table: pa.Table, name: str, faults: Faults) -> np.ndarray | None:
     values = column(table, name)
     if values is None:
         return None
-    numbers = cast(values, pa.float64(), name, faults, "is not a number")
+    numbers = cast(values, pa.float64(), name, faults, "is not a number; write digits alone, as in 3.5")
     return np.asarray(filled(numbers, np.nan).to_numpy(zero_copy_only=False))
 
 
@@ -95,9 +121,19 @@ def times_of(table: pa.Table, name: str, faults: Faults, absent: int = NO_TIME) 
     values = column(table, name)
     if values is None:
         return np.full(table.num_rows, absent, np.int64)
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        values = _zoned(values)
     stamps = cast(values, _stamp_type(values.type), name, faults, "is not a time; write it as 2026-01-31T12:00:00Z")
+    if pa.types.is_timestamp(stamps.type) and stamps.type.unit != "us":
+        stamps = stamps.cast(pa.timestamp("us", stamps.type.tz), safe=False)
     micros = stamps.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return np.asarray(filled(micros, absent).to_numpy(zero_copy_only=False))
+
+
+def _zoned(values: pa.Array) -> pa.Array:
+    """ISO dates as their midnight, and times without a zone as UTC: Arrow demands both."""
+    values = pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2})$", r"\1T00:00:00Z")
+    return pc.replace_substring_regex(values, r"^([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+)$", r"\1Z")
 
 
 def _stamp_type(kind: pa.DataType) -> pa.DataType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ OnBad = Literal["raise", "skip"]
 REJECTS_SCHEMA = pa.schema(
     [("row", pa.int64()), ("column", pa.string()), ("reason", pa.string()), ("record", pa.string())]
 )
-"""`record` is the original row as JSON."""
+"""`row` is the number of the row, from 1, and `record` the original row as JSON."""
 _NO_REJECTS = REJECTS_SCHEMA.empty_table()
 
 
@@ -25,7 +25,7 @@ class Faults:
     """The faults of the rows of one table: the first of each row."""
 
     def __init__(self, n_rows: int, on_bad: OnBad) -> None:
-        if on_bad not in ("raise", "skip"):
+        if not isinstance(on_bad, str) or on_bad not in ("raise", "skip"):
             raise InvalidInput(f"on_bad is 'raise' or 'skip', not {on_bad!r}")
         self._on_bad = on_bad
         self._faults: dict[int, tuple[str, str]] = {}  # by row: column and reason
@@ -59,7 +59,13 @@ class Faults:
         columns, reasons = zip(*(self._faults[row] for row in rows), strict=True)
         records = table.take(pa.array(rows, pa.int64())).to_pylist()
         texts = [json.dumps(record, default=str, ensure_ascii=False) for record in records]
-        return pa.table({"row": rows, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+        numbers = [row + 1 for row in rows]
+        return pa.table({"row": numbers, "column": columns, "reason": reasons, "record": texts}, schema=REJECTS_SCHEMA)
+
+
+def rejected_positions(rejects: pa.Table) -> np.ndarray:
+    """int64[n]: where the rejected rows are in their table, from 0."""
+    return np.asarray(rejects["row"].to_numpy() - 1)
 
 
 class _OfThread(threading.local):
@@ -87,7 +93,10 @@ class NothingAccepted(InvalidInput):
 
     def __init__(self, rejects: pa.Table, what: str) -> None:
         super().__init__(f"all {rejects.num_rows:,} rows of the {what} are bad; {first_fault(rejects)}")
-        self.rejects = rejects
+        self.rejects, self._what = rejects, what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return NothingAccepted, (self.rejects, self._what)
 
 
 def require_accepted(rejects: pa.Table, n_rows: int, what: str) -> None:

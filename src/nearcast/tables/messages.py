@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +10,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.arrays.arrow import list_parts
+from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.model import MATCH, MessageBatch
 from nearcast.tables.attributes import attributes_of
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults, OnBad
-from nearcast.tables.ids import IdColumn, Names, made_ids, read_ids
-from nearcast.tables.known_columns import check_message_columns
+from nearcast.tables.ids import IdColumn, IdType, Names, made_ids, read_ids
 from nearcast.tables.places import boxes_of
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
 from nearcast.text.vocabulary import Vocabulary
+
+Extra = str | Sequence[str]
+"""What happens to columns that nearcast does not know: "raise", "ignore", or the names of those that may be there."""
+
+
+def read_extra(extra: Extra) -> tuple[str, ...] | None:
+    """The names of unknown columns that may be there; None if any may."""
+    if isinstance(extra, str) and extra in ("ignore", "raise"):
+        return None if extra == "ignore" else ()
+    is_list = not isinstance(extra, str) and isinstance(extra, Iterable) and getattr(extra, "ndim", 1) > 0
+    names = [*extra] if is_list else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidInput(f"extra= is 'raise', 'ignore' or a list of column names, not {extra!r}", column="extra")
+    return tuple(names)
 
 
 class Dialect(NamedTuple):
@@ -41,8 +55,8 @@ class Dialect(NamedTuple):
     """Whether messages bring their further columns. Subscriptions with filters are bad rows where they do not."""
     extra: tuple[str, ...] | None = None
     """The unknown columns that a table may have: one that has others is refused. None does not look at columns."""
-    whole_ids: bool = False
-    """Whether ids are whole numbers, also where they are written as texts: so in pipelines, whose tables have int64."""
+    id_type: IdType | None = None
+    """The type of all ids, where tables with other ids are to be read as far as possible. None: that of each table."""
 
     def with_extra(self, names: Iterable[str]) -> Dialect:
         """The same, where these columns may be there too."""
@@ -100,17 +114,28 @@ def read_message_columns(
     table: pa.Table, dialect: Dialect, reads_expires: bool = False, check: MessageCheck | None = None
 ) -> MessageColumns:
     """Read a messages table without a vocabulary. `check` may add faults, from the boxes and the times of all rows."""
+    from nearcast.tables.input_checks.known_columns import check_message_columns  # an engine does not need it
+
     check_message_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
     ids = made_ids(table, "messages") if dialect.makes_ids else None
-    ids = read_ids(table, faults, "messages", whole=dialect.whole_ids) if ids is None else ids
-    boxes = boxes_of(table, dialect.space, faults)
+    ids = read_ids(table, faults, "messages", of=dialect.id_type) if ids is None else ids
+    boxes = boxes_of(_with_points(table, dialect.space), dialect.space, faults)
     times = times_of(table, "time", faults)
     tokens = message_tokens(table, dialect.analyser, faults)
     expires = times_of(table, "expires", faults) if reads_expires else None
     if check is not None:
         check(boxes, times, faults)
     return MessageColumns(ids, boxes, times, tokens, expires, faults, faults.raise_or_reject(table))
+
+
+def _with_points(table: pa.Table, space: Space) -> pa.Table:
+    """The table, where the points of a GeoDataFrame are columns x and y."""
+    if "geometry" not in table.column_names:
+        return table
+    from nearcast.tables.regions.geometry_columns import with_points  # few tables have geometries
+
+    return with_points(table, space)
 
 
 def message_tokens(table: pa.Table, analyser: Analyser, faults: Faults) -> pa.Array:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from nearcast.errors import InvalidInput
-from nearcast.model import NO_TIME
+from nearcast.model import NEVER, NO_TIME
 
 Time = datetime | np.datetime64 | str | int
 """A moment: a datetime (UTC unless it has a zone), an ISO string, or microseconds since 1970."""
@@ -17,7 +17,7 @@ Time = datetime | np.datetime64 | str | int
 def read_moment(now: Time) -> int:
     """Microseconds since 1970."""
     if isinstance(now, datetime):
-        now = np.datetime64(now.astimezone(UTC).replace(tzinfo=None) if now.tzinfo else now, "us")
+        now = _stamp(now)
     elif isinstance(now, str):
         now = _parsed(now)
     if isinstance(now, np.datetime64):
@@ -27,7 +27,16 @@ def read_moment(now: Time) -> int:
         return int(moment)
     if isinstance(now, bool) or not isinstance(now, int | np.integer):
         raise InvalidInput(f"{now!r} is no time; give a datetime, an ISO string or microseconds", column="now")
+    if not NO_TIME < now < NEVER:
+        raise InvalidInput(f"{str(now)[:40]} is no time: microseconds are within int64", column="now")
     return int(now)
+
+
+def _stamp(moment: datetime) -> np.datetime64:
+    try:
+        return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")
+    except OverflowError:
+        raise InvalidInput(f"{moment} is no time in UTC", column="now") from None
 
 
 def present() -> int:
@@ -40,4 +49,4 @@ def _parsed(text: str) -> np.datetime64:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidInput(f"'{text}' is no time; write it as 2026-01-31T12:00:00Z", column="now") from None
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment, "us")
+    return _stamp(moment)

@@ -12,12 +12,17 @@ from nearcast.geo.space import BOX_COLUMNS, FINE, Space, coordinate_faults, faul
 from nearcast.tables.columns import floats_of
 from nearcast.tables.faults import Faults
 
-_POINTS = (("x", "y"), ("lon", "lat"))
+POINTS = (("x", "y"), ("lon", "lat"), ("lng", "lat"), ("longitude", "latitude"))
+
+
+def point_columns(table: pa.Table) -> tuple[str, str] | None:
+    """The names of the columns of points."""
+    return next((names for names in POINTS if {*names} <= {*table.column_names}), None)
 
 
 def boxes_of(table: pa.Table, space: Space, faults: Faults, has_region: np.ndarray | None = None) -> np.ndarray:
     """float64[n,4]: the box of each row, or its point if it has no box. Rows of `has_region` need neither."""
-    point = next((names for names in _POINTS if set(names) <= set(table.column_names)), None)
+    point = point_columns(table)
     has_box = set(BOX_COLUMNS) <= set(table.column_names)
     if point is None and not has_box and has_region is None:
         raise InvalidInput("no place: give columns x and y (or lon and lat), or xmin, ymin, xmax and ymax")

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
+from nearcast.arguments import a_path
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.tables.ids.from_python import id_values
+from nearcast.tables.json_lines import require_shallow
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location
@@ -34,11 +37,17 @@ def as_arrow(source: Any) -> pa.Table:
 
     pandas and Polars frames are read through the Arrow interface, without importing either.
     """
-    return _without_views(_as_arrow(source))
+    table = _as_arrow(source)
+    if len({*table.column_names}) < table.num_columns:
+        name = next(name for name in table.column_names if table.column_names.count(name) > 1)
+        where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+        raise InvalidInput(f"{where}several columns are named '{name}'; names must differ", column=name)
+    return _without_views(table)
 
 
 def _as_arrow(source: Any) -> pa.Table:
     if isinstance(source, str | os.PathLike):
+        source = a_path(source, "a table")
         return _read_path(Path(source)) if not _is_url(source) else _read_url(source)
     if isinstance(source, pa.Table):
         return source
@@ -52,10 +61,12 @@ def _as_arrow(source: Any) -> pa.Table:
         if isinstance(source, list):
             return _table_of_records(source)
         if isinstance(source, dict):
-            return pa.table({name: id_values(own) if name == "id" else own for name, own in source.items()})
-        if hasattr(source, "__arrow_c_stream__"):
-            return pa.table(source)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError) as error:
+            return _table_of_columns(source)
+        if hasattr(source, "__arrow_c_stream__") or _is_geodataframe(source):
+            return pa.table(_with_arrow_regions(source))
+    except InvalidInput:
+        raise
+    except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"this does not make a table: {error}") from None
     raise InvalidInput(f"{type(source).__name__} is not a table; {_ACCEPTED}")
 
@@ -67,11 +78,77 @@ def _table_of_records(records: list[Any]) -> pa.Table:
             raise InvalidInput(f"a list holds one dict for each row, not {type(record).__name__}", row=row)
     names = dict.fromkeys(name for record in records for name in record)
     columns = {name: [record.get(name) for record in records] for name in names}
-    return pa.table({name: id_values(own) if name == "id" else own for name, own in columns.items()})
+    return _table_of_columns(columns)
+
+
+def _table_of_columns(columns: Mapping[Any, Any]) -> pa.Table:
+    for name in columns:
+        if not isinstance(name, str):
+            raise InvalidInput(f"the name of a column is text, not {name!r}")
+    made = dict[str, Any]()
+    for name, own in columns.items():
+        try:
+            values = _python_values(name, own)
+            made[name] = values if _is_arrow(values) else pa.array(values)
+        except (UnicodeEncodeError, OverflowError, ValueError, TypeError) as error:
+            if isinstance(error, InvalidInput):
+                raise
+            raise InvalidInput(_reason_of(error), column=name) from None
+    return pa.table(made)
+
+
+def _is_arrow(values: Any) -> bool:
+    return isinstance(values, pa.Array | pa.ChunkedArray)
+
+
+def _reason_of(error: Exception) -> str:
+    """Why values make no column."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[:40]!r} is no valid Unicode; take the unpaired surrogate out"
+    if isinstance(error, OverflowError):
+        return "a number is not within int64"
+    return f"the values make no column: {error}"
+
+
+def _python_values(name: str, values: Any) -> Any:
+    """The values of a column, where Arrow needs help: ids, and regions that are dicts or geometries."""
+    if isinstance(values, str | bytes | int | float) or values is None:
+        reason = f"a column is a list of values, not {values!r}; for one row write {{{name!r}: [{values!r}]}}"
+        raise InvalidInput(reason, column=name)
+    if name == "region":
+        from nearcast.tables.regions.python_regions import region_values  # few tables have such
+
+        return region_values(values)
+    return id_values(values) if name == "id" else values
+
+
+def _is_geodataframe(source: Any) -> bool:
+    return hasattr(source, "to_arrow") and hasattr(source, "crs")
+
+
+def _with_arrow_regions(frame: Any) -> Any:
+    """The frame, with geometries as WKB or texts: pandas holds them as objects, which Arrow does not know."""
+    if _is_geodataframe(frame):
+        return frame.to_arrow(index=False, geometry_encoding="WKB")
+    if type(frame).__module__.partition(".")[0] == "pandas" and "region" in frame:
+        return frame.assign(region=_python_values("region", frame["region"].tolist()))
+    return frame
 
 
 def _without_views(table: pa.Table) -> pa.Table:
-    """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take."""
+    """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take; runs
+    of equal values are written out.
+    """
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise InvalidInput("the name of a column is no valid UTF-8") from None
+    twins = {name for name in names if names.count(name) > 1}
+    if twins:
+        raise InvalidInput(f"there are several columns '{min(twins)}'; names of columns differ")
+    for at, field in enumerate(table.schema):
+        if pa.types.is_run_end_encoded(field.type):
+            table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
     kinds = [_without_view(field.type) for field in table.schema]
     if kinds == table.schema.types:
         return table
@@ -93,18 +170,28 @@ def _read_path(path: Path) -> pa.Table:
     name = path.name.lower()
     try:
         if path.is_dir() or name.endswith(_PARQUET):
-            return pq.read_table(path)
+            return _sound(pq.read_table(path))
         if name.endswith(_CSV):
             return pyarrow.csv.read_csv(
                 path,
                 parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
             )
         if name.endswith(_JSON):
-            return _read_json(path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+            return _sound(_read_json(path))
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} cannot be read: the name of a column is no valid UTF-8") from None
+    except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     raise InvalidInput(f"{path} has no known ending; {_ACCEPTED}")
+
+
+def _sound(table: pa.Table) -> pa.Table:
+    """The table, whose texts are valid UTF-8 and whose offsets are within their buffers; readers do not check that."""
+    table.validate(full=True)
+    return table
 
 
 def _is_url(path: str | os.PathLike[str]) -> bool:
@@ -145,6 +232,7 @@ def _read_downloaded(place: Location) -> pa.Table:
 def _read_json(path: Path) -> pa.Table:
     if path.stat().st_size == 0:
         return pa.table({})
+    require_shallow(path)
     source = pa.CompressedInputStream(pa.OSFile(str(path)), "gzip") if path.name.endswith(".gz") else str(path)
     # The reader rejects a line longer than a block; no message has 64 MiB.
     return pyarrow.json.read_json(source, read_options=pyarrow.json.ReadOptions(block_size=1 << 26))

@@ -18,7 +18,6 @@ from nearcast.model import KINDS, MATCH, MAX_TERMS_PER_ROW, NEVER, WINDOW_KINDS,
 from nearcast.tables.columns import require_one, strings_of, times_of, tokens_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, Names, read_ids
-from nearcast.tables.known_columns import check_subscription_columns
 from nearcast.tables.messages import Dialect
 from nearcast.tables.parameters import (
     read_parameters,
@@ -67,9 +66,9 @@ class Subscriptions(NamedTuple):
 def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) -> Subscriptions:
     """The good subscriptions as rows, and the rejects. Tokens of good subscriptions are added to the vocabulary."""
     table = as_arrow(source)
-    check_subscription_columns(table.column_names, dialect.extra)
     faults = Faults(table.num_rows, dialect.on_bad)
-    ids = read_ids(table, faults, "subscriptions", whole=dialect.whole_ids)
+    given, table = table, _checked(table, dialect, faults)
+    ids = read_ids(table, faults, "subscriptions", of=dialect.id_type)
     names = Names() if dialect.ids is None else dialect.ids
     if table.num_rows:
         names.require(ids.type)
@@ -99,7 +98,7 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         if known[name].is_point:
             require_points(boxes, expires, tokens, known[name], is_own, faults)
     _find_bad_tokens(tokens, faults)
-    rejects = faults.raise_or_reject(table)
+    rejects = faults.raise_or_reject(given)
     good, shapes, batches = faults.good_rows, np.empty(0, np.int64), dict[str, RowBatch]()
     numbers = _numbered(ids, good, names)
     read = read._replace(ids=numbers)
@@ -107,9 +106,18 @@ def read_subscriptions(source: Any, vocabulary: Vocabulary, dialect: Dialect) ->
         own = good[kinds[good] == name]
         batches[name], more = _rows(read, own, params.get(name, {}), vocabulary, len(shapes))
         shapes = np.concatenate([shapes, more])
-    kept = table if len(good) == table.num_rows else table.take(pa.array(good))
+    kept = given if len(good) == given.num_rows else given.take(pa.array(good))
     shape_columns = ShapeColumns(regions.circles[shapes], regions.geometries[shapes])
     return Subscriptions(numbers[good], batches, shape_columns, rejects, kept)
+
+
+def _checked(table: pa.Table, dialect: Dialect, faults: Faults) -> pa.Table:
+    """The table with places in plain forms. Raises for a column that it may not have."""
+    from nearcast.tables.input_checks.known_columns import check_subscription_columns  # an engine needs neither
+    from nearcast.tables.regions.plain_regions import with_plain_regions
+
+    check_subscription_columns(table.schema, dialect.extra)
+    return with_plain_regions(table, dialect.space, faults)
 
 
 def _numbered(ids: IdColumn, good: np.ndarray, names: Names) -> np.ndarray:

@@ -1,13 +1,12 @@
 """Text analysis: texts to tokens (strings), tokens to terms (integers), and boolean expressions over tokens."""
 
 from nearcast.text.analyser import ANALYSER_VERSION, Analyser
-from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
+from nearcast.text.clauses import Clause, clauses
 from nearcast.text.expression import Expression, Parser, parse
 from nearcast.text.vocabulary import Vocabulary
 
 __all__ = [
     "ANALYSER_VERSION",
-    "MAX_CLAUSES",
     "Analyser",
     "Clause",
     "Expression",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import snowballstemmer
 
+from nearcast.arguments import a_flag, a_text
 from nearcast.arrays.ragged import starts_of
 from nearcast.errors import ForeignVersion, InvalidInput
 from nearcast.text.batch_tokens import tokens_of_texts
@@ -40,6 +41,11 @@ class Analyser:
     segmentation: str = field(default_factory=installed)
 
     def __post_init__(self) -> None:
+        for flag in ("fold_accents", "emoji"):
+            a_flag(getattr(self, flag), flag)
+        for name in ("stop_words", "stem", "segmentation"):
+            if getattr(self, name) is not None:
+                a_text(getattr(self, name), name)
         if self.stop_words is not None:
             _normal_stop_words(self.stop_words, self.fold_accents)  # raises if there are none for this language
         if self.stem is not None and self.stem not in snowballstemmer.algorithms():
@@ -49,7 +55,7 @@ class Analyser:
     @classmethod
     def named(cls, name: str) -> Analyser:
         """The analyser of a language: its stop words, if there is a list, and its stems. "plain" has neither."""
-        languages = snowballstemmer.algorithms()
+        languages, name = snowballstemmer.algorithms(), a_text(name, "analyser")
         if name == PLAIN:
             return cls()
         if name not in languages:
@@ -71,6 +77,7 @@ class Analyser:
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of a text, in order, repeats kept."""
+        text = a_text(text, "text")
         found = tokens_of_text(text, self.fold_accents, self.emoji, self.segmentation)
         if self.stop_words is not None:
             stop_words = _normal_stop_words(self.stop_words, self.fold_accents)
@@ -88,7 +95,7 @@ class Analyser:
 
     def normalise(self, token: str) -> str:
         """The normal form and stem of one literal token. The token is not split and not dropped as a stop word."""
-        form = normal_form(token, self.fold_accents)
+        form = normal_form(a_text(token, "token"), self.fold_accents)
         return form if self.stem is None else _stemmed([form], self.stem)[0]
 
     def prefix(self, word: str) -> str:
@@ -96,7 +103,7 @@ class Analyser:
 
         With a stemmer, a word that its stem begins stands for the stem: tokens are compared as stems.
         """
-        found = tokens_of_text(word, self.fold_accents, self.emoji, self.segmentation)
+        found = tokens_of_text(a_text(word, "word"), self.fold_accents, self.emoji, self.segmentation)
         if len(found) != 1 or found[0] != normal_form(word, self.fold_accents) or not _has_two_letters(found[0]):
             return ""
         stem = found[0] if self.stem is None else _stemmed(found, self.stem)[0]

@@ -18,10 +18,11 @@ from nearcast.arrays.arrow import large_string_array, list_parts, string_buffers
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import sort_in_place, starts_of, take
 from nearcast.errors import ExpressionError
+from nearcast.limits import LIMITS
 from nearcast.text.analyser import Analyser
 from nearcast.text.clauses import Clause, ClauseColumns, clauses
 from nearcast.text.derived.atoms import is_derived
-from nearcast.text.expression import MAX_CHARACTERS, parse
+from nearcast.text.expression import parse
 from nearcast.text.expression_pieces import Patterns, Pieces, WordTokens, count_pieces, write_patterns, write_pieces
 from nearcast.text.vocabulary import Vocabulary
 
@@ -93,7 +94,7 @@ def _read_one_by_one(texts: list[str], analyser: Analyser) -> ClauseColumns:
 def _patterns(texts: pa.Array, analyser: Analyser, vocabulary: Vocabulary) -> Patterns:
     raw, offsets = string_buffers(texts)
     counts = np.empty(len(texts), np.int64)
-    count_pieces(raw, offsets, MAX_CHARACTERS, counts)
+    count_pieces(raw, offsets, LIMITS.expression_characters, counts)
     starts = starts_of(np.maximum(counts, 0))
     kinds = np.empty(starts[-1], np.uint8)
     word_bytes, word_starts = np.empty(int(offsets[-1] - offsets[0]), np.uint8), np.empty(len(kinds) + 1, np.int64)

@@ -17,11 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nearcast.errors import ExpressionError
+from nearcast.limits import LIMITS
 from nearcast.text.derived.atoms import FILTER, content, group_atom, is_filter, occurs
 from nearcast.text.filters.grammar import read_condition
 from nearcast.text.grammar.nodes import NO_ATTRIBUTES, And, Atom, Everything, Expression, Not, Or, Where
-
-MAX_CLAUSES = 64
 
 MOST_SPREAD = 8
 """An OR of more words than this is a group. With fewer, a row for each word is found faster than a group."""
@@ -79,12 +78,13 @@ NO_CLAUSES = ClauseColumns(
 )
 
 
-def clauses(expression: Expression, limit: int = MAX_CLAUSES) -> list[Clause]:
+def clauses(expression: Expression, limit: int | None = None) -> list[Clause]:
     """The clauses of an expression, sorted. No clause contradicts itself or is redundant; no clauses: never holds.
 
     Raises an ExpressionError if the result, or an intermediate result, has more than `limit` clauses, although each OR
-    of words is one atom.
+    of words is one atom. Without `limit`, the setting counts.
     """
+    limit = LIMITS.expression_alternatives if limit is None else limit
     if isinstance(expression, Everything):
         return [Clause((), ())]
     if (simple := _simple(expression)) is not None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from nearcast.errors import ExpressionError
+from nearcast.limits import LIMITS
 from nearcast.text.analyser import Analyser
 from nearcast.text.derived.atoms import MARK, MOST_PHRASE_TOKENS, MOST_PREFIX_BYTES
 from nearcast.text.filters.grammar import parse_filter
@@ -26,10 +27,6 @@ from nearcast.text.grammar.pieces import OPERATORS, cut
 
 __all__ = ["And", "Atom", "Everything", "Expression", "Not", "Or", "Parser", "Phrase", "Prefix", "Token", "Where"]
 
-MAX_DEPTH = 50
-"""The deepest nesting of parentheses and NOTs. Each level takes about four calls on Python's stack."""
-
-MAX_CHARACTERS = 100_000
 MEMO_SIZE = 65_536
 """The number of words whose tokens a parser caches. A full cache is cleared."""
 
@@ -56,8 +53,8 @@ class Parser:
         self._words: dict[str, Expression] = {}
 
     def parse(self, text: str) -> Expression:
-        if len(text) > MAX_CHARACTERS:
-            reason = f"more than {MAX_CHARACTERS:,} characters: too long,"
+        if len(text) > LIMITS.expression_characters:
+            reason = f"more than {LIMITS.expression_characters:,} characters: too long,"
             raise ExpressionError(reason, text[:60] + "…", 60)
         known = self._known_words(text)
         if known:
@@ -92,9 +89,10 @@ class Parser:
         is_negated = word.startswith("-")
         node = self._unsigned(word[is_negated:])
         if node is None:
-            reason = f"'{word}' holds no token: it is a stop word or has no letter or number,"
+            shown = word if len(word) <= 80 else f"{word[:77]}..."
+            reason = f"'{shown}' holds no token: it is a stop word or has no letter or number,"
             if "*" in word:
-                reason = f"'{word}' is no prefix: {PREFIX_RULE}; put a text with a * in quotes,"
+                reason = f"'{shown}' is no prefix: {PREFIX_RULE}; put a text with a * in quotes,"
             raise ExpressionError(reason, text, position)
         node = Not(node) if is_negated else node
         if len(self._words) >= MEMO_SIZE:
@@ -124,6 +122,8 @@ class _Descent:
         self.text = text
         self.depth = 0
         self.kinds, self.texts, self.positions = cut(text)
+        if self.kinds.count("filter") > LIMITS.expression_filters:
+            raise self.error(f"more than {LIMITS.expression_filters:,} filters", self.kinds.index("filter"))
         self.at = 0
 
     def whole(self) -> Expression:
@@ -185,8 +185,8 @@ class _Descent:
 
     def nested(self, at: int) -> Expression:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} parentheses and NOTs within each other", at)
+        if self.depth > LIMITS.expression_depth:
+            raise self.error(f"more than {LIMITS.expression_depth} parentheses and NOTs within each other", at)
         node = Not(self.factor()) if self.kinds[at] == "NOT" else self.group(at)
         self.depth -= 1
         return node

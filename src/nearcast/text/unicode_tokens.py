@@ -92,6 +92,7 @@ _EMOJI = regex.compile(_emoji_pattern(), regex.V1)
 _STYLE = str.maketrans("", "", STYLES)
 _RUN = regex.compile(SOUTHEAST, regex.V1)
 _LETTER_OR_NUMBER = regex.compile(f"[{LETTER_OR_NUMBER}]", regex.V1)
+_LONG_RUN = regex.compile(r"\p{M}{64}\p{M}*+", regex.V1)
 _FORMAT = regex.compile(r"\p{WB=Format}+", regex.V1)
 # Only accents. The marks of other scripts (vowels of Hindi, Thai, Arabic, Hebrew) are letters to their readers.
 _ACCENT = regex.compile(r"[\u0300-\u036F\u1AB0-\u1AFF\u1DC0-\u1DFF\u20D0-\u20FF]+", regex.V1)
@@ -105,12 +106,31 @@ def normal_form(text: str, fold_accents: bool) -> str:
 
     Canonically equivalent texts have the same form. NFC is applied again after casefold, which may decompose.
     """
-    text = _FORMAT.sub("", text)
+    text = _LONG_RUN.sub(_in_canonical_order, _FORMAT.sub("", text))
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
     if not fold_accents:
         return text
     bare = _ACCENT.sub("", unicodedata.normalize("NFD", text))
     return unicodedata.normalize("NFC", bare).translate(_STROKES)
+
+
+def _in_canonical_order(run: regex.Match[str]) -> str:
+    """A run of marks, decomposed and in canonical order: normalisation would sort it in quadratic time."""
+    marks = list[str]()
+    for decomposed in map(_decomposed, run[0]):
+        marks += decomposed
+    out, first = list[str](), 0
+    for at, mark in enumerate([*marks, ""]):
+        if mark == "" or unicodedata.combining(mark) == 0:
+            out += sorted(marks[first:at], key=unicodedata.combining)
+            out.append(mark)
+            first = at + 1
+    return "".join(out)
+
+
+@functools.cache
+def _decomposed(mark: str) -> str:
+    return unicodedata.normalize("NFD", mark)
 
 
 def tokens_of_text(text: str, fold_accents: bool, emoji: bool = True, segmentation: str = NONE) -> list[str]:

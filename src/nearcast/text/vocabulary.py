@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nearcast.arguments import a_flag, a_text, an_instance, some_tokens
 from nearcast.arrays.arrow import is_null_mask, one_array, string_array, string_buffers
+from nearcast.arrays.checked import checked_column, require_starts
 from nearcast.arrays.growable import grown
 from nearcast.arrays.jit import kernel
 from nearcast.arrays.ragged import distinct, drop_repeats, sort_in_place, sorted_sets, starts_of, take
-from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput
+from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, UnknownTerm
 from nearcast.text.analyser import Analyser
 from nearcast.text.character_table import character_table
 from nearcast.text.derived.atoms import MARK, members, phrase_words, plain_tokens
@@ -41,7 +43,7 @@ class Vocabulary(StringTable):
 
     def __init__(self, analyser: Analyser | None = None) -> None:
         super().__init__()
-        self.analyser = analyser
+        self.analyser = analyser if analyser is None else an_instance(analyser, Analyser, "analyser")
         self.n_documents = 0
         self._frequencies = np.zeros(0, np.int64)
         self._derived: DerivedTerms | None = None  # from the first prefix, phrase or group on
@@ -122,6 +124,7 @@ class Vocabulary(StringTable):
 
     def term(self, token: str) -> int:
         """The term of one token, or -1."""
+        token = a_text(token, "token")
         raw = np.frombuffer(bytearray(token.encode("utf-8", "surrogatepass")), np.uint8)
         return int(self._lookup(raw, np.array((0, len(raw)), np.int64))[0])
 
@@ -143,7 +146,7 @@ class Vocabulary(StringTable):
 
     def terms(self, tokens: Iterable[str]) -> np.ndarray:
         """int32[k]: the known terms of one message, sorted and distinct."""
-        tokens = tokens if type(tokens) is list else [*tokens]
+        tokens = tokens if type(tokens) is list else some_tokens(tokens)
         if self._derived is not None:
             return self._derived.terms_of_tokens(self._table, tokens)
         terms = np.empty(len(tokens), _TERM)
@@ -152,6 +155,8 @@ class Vocabulary(StringTable):
             n = lookup_message(*self._table, joined, 0x0A, terms)
         except UnicodeEncodeError:
             n = -1
+        except TypeError:
+            raise InvalidInput("tokens are a list of strings", column="tokens") from None
         if n < 0:  # a token has a line feed or an unpaired surrogate; no UTF-8 has the byte 0xFF
             joined = b"\xff".join([token.encode("utf-8", "surrogatepass") for token in tokens])
             n = lookup_message(*self._table, joined, 0xFF, terms)
@@ -159,6 +164,8 @@ class Vocabulary(StringTable):
 
     def terms_of_text(self, text: str, analyser: Analyser) -> np.ndarray:
         """int32[k]: the known terms of one text, sorted and distinct. ASCII texts take 2 us instead of 17."""
+        if type(text) is not str or type(analyser) is not Analyser:
+            a_text(text, "text"), an_instance(analyser, Analyser, "analyser")
         if not text or not text.isascii() or analyser.stop_words is not None or analyser.stem is not None:
             return self.terms(analyser.tokens(text))
         if self._derived is not None:
@@ -168,12 +175,13 @@ class Vocabulary(StringTable):
         return terms[: lookup_ascii_text(*self._table, raw, table, terms)]
 
     def token(self, term: int) -> str:
+        (term,) = checked_column([term], np.int64, "term", 1).tolist()
         if not 0 <= term < self._n:
-            raise IndexError(f"term {term} of {self._n}")
+            raise UnknownTerm(f"term {term} of {self._n}", column="term")
         return self._bytes[self._starts[term] : self._starts[term + 1]].tobytes().decode()
 
     def tokens(self, terms: np.ndarray) -> pa.StringArray:
-        terms = np.asarray(terms, np.int64)
+        terms = checked_column(terms, np.int64, "terms")
         self._check(terms, lowest=0)
         raw, starts = take(self._bytes, self._starts, terms)
         if starts[-1] > np.iinfo(np.int32).max:
@@ -187,9 +195,10 @@ class Vocabulary(StringTable):
 
     def count_documents(self, terms: np.ndarray, term_starts: np.ndarray) -> None:
         """Add 1 to the frequency of each distinct term of each document. Negative (unknown) terms are ignored."""
-        terms = np.ascontiguousarray(terms, np.int32)
+        terms, starts = checked_column(terms, np.int32, "terms"), checked_column(term_starts, np.int64, "term_starts")
+        require_starts(starts, len(terms), "term_starts")
         self._check(terms, lowest=np.iinfo(np.int32).min)
-        distinct, _ = sorted_sets(terms, np.ascontiguousarray(term_starts, np.int64))
+        distinct, _ = sorted_sets(terms, starts)
         _add_one_each(distinct, self._frequencies)
         self.n_documents += len(term_starts) - 1
 
@@ -237,6 +246,12 @@ class Vocabulary(StringTable):
                 raise CorruptFile(f"{_WHAT} with derived terms that it does not have")
             self.add_atoms(self.tokens(arrays["derived"]).to_pylist())
         return self
+
+    def take_counts(self, frequencies: np.ndarray, n_documents: int) -> None:
+        """Take these counts (int64, by term) over, in place of none."""
+        if len(frequencies) and int(frequencies.min()) < 0:
+            raise InvalidInput("a token occurs in fewer than no document")
+        self._frequencies[: self._n], self.n_documents = frequencies, n_documents
 
     def with_plain_terms(
         self, terms: np.ndarray, starts: np.ndarray, only_certain: bool = False
@@ -286,7 +301,7 @@ class Vocabulary(StringTable):
     @classmethod
     def open(cls, path: str | os.PathLike[str], verify: bool = True) -> Vocabulary:
         """The vocabulary of a saved file, memory-mapped copy-on-write: it can grow, and the file does not change."""
-        header, arrays = read_file(path, verify)
+        header, arrays = read_file(path, a_flag(verify, "verify"))
         return cls.from_arrays(arrays, header)
 
     def _lookup_dictionary(self, tokens: pa.Array) -> np.ndarray:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from nearcast.errors import CorruptFile, ForeignVersion
+from nearcast.errors import CorruptFile, ForeignVersion, NotReplaced, NotSaved
 
 FILE_VERSION = 1
 MAGIC = b"nearcast"
@@ -33,12 +33,15 @@ def write_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: dic
     """Write the file whole or not at all: the header padded with spaces, then the arrays padded with zeros."""
     from nearcast.storage.location import locate  # most vocabularies are never saved
 
+    place = locate(path)
+    if place.is_local and Path(place.path).is_dir():
+        raise NotReplaced(f"{place.shown} is a folder; name a file")
     described = json.dumps({"header": header, "arrays": _places(arrays, 0)}).encode()
     room = _padded(len(described) + 24 * len(arrays))  # the final offsets have at most 20 digits more than 0
     described = json.dumps({"header": header, "arrays": _places(arrays, ALIGNMENT + room)}).encode()
     contents = (array.tobytes().ljust(_padded(array.nbytes), b"\0") for array in arrays.values())
     body = b"".join([described.ljust(room), *contents])
-    locate(path).write(_prefix(body, room) + body)
+    place.write(_prefix(body, room) + body)
 
 
 def read_file(path: str | os.PathLike[str], verify: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -95,6 +98,10 @@ def _prefix(body: bytes, header_size: int) -> bytes:
 
 
 def _mapped(local: Path, path: str) -> mmap.mmap:
+    if not local.exists():
+        raise NotSaved(f"{path} does not exist; it should be a saved vocabulary")
+    if not local.is_file():
+        raise NotSaved(f"{path} is a folder; it should be a saved vocabulary")
     with local.open("rb") as file:
         if os.fstat(file.fileno()).st_size < ALIGNMENT or file.read(len(MAGIC)) != MAGIC:
             raise CorruptFile(f"{path}: is not a file of nearcast, or is truncated")

@@ -23,8 +23,8 @@ from nearcast.tables import Dialect, Id, Names, OnBad, idf_weights, read_weights
 from nearcast.tables.changes import NO_CHANGES, changes_table, joined_changes
 from nearcast.tables.faults import WithRejects, require_accepted
 from nearcast.tables.ids import one_id
-from nearcast.tables.known_columns import Extra, read_extra
-from nearcast.tables.messages import MessageColumns
+from nearcast.tables.input_checks.file_errors import naming_file
+from nearcast.tables.messages import Extra, MessageColumns, read_extra
 from nearcast.tables.moments import Time, read_moment
 from nearcast.tables.read import as_arrow
 from nearcast.text.analyser import Analyser
@@ -90,7 +90,8 @@ class TopK(WithRejects):
         self._start(method, TopRows(self.names), Window(window_size_of(table, window)), options)
         self.vocabulary = Vocabulary()
         by_term = None if weights is None else read_weights(weights, self.vocabulary)
-        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
+        with naming_file(subscriptions):
+            batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "subscriptions")
         self._weights = _scaled(idf_weights(read, self.vocabulary) if by_term is None else by_term)
@@ -161,7 +162,8 @@ class TopK(WithRejects):
     def _read(self, messages: Any, on_bad: OnBad, extra: Extra) -> tuple[MessageColumns, pa.Array]:
         """(columns, tokens of the good rows). Nothing changes if a bad row raises."""
         self.rejects = None
-        read, tokens = read_top_messages(messages, self._dialect(on_bad, extra), self.window.size, self.window.now)
+        with naming_file(messages):
+            read, tokens = read_top_messages(messages, self._dialect(on_bad, extra), self.window.size, self.window.now)
         if len(read.good_rows):
             self.message_names.require(read.ids.type)
         self.rejects = read.rejects
@@ -211,7 +213,8 @@ class TopK(WithRejects):
         self.rejects = None
         table = as_arrow(subscriptions)
         window_size_of(table, self.window.size)
-        batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
+        with naming_file(subscriptions):
+            batch, read = read_top_subscriptions(table, self.vocabulary, self._dialect(on_bad, extra))
         self.rejects = read.rejects
         require_accepted(read.rejects, table.num_rows, "subscriptions")
         changes = self.changes_table(self._replace(batch))

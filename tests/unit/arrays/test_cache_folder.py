@@ -84,12 +84,13 @@ def test_old_states_of_a_module_are_removed_and_nothing_else(tmp_path: Path) -> 
     for k in range(7):
         (tmp_path / f"nearcast.a-{k:016x}").mkdir()
         os.utime(tmp_path / f"nearcast.a-{k:016x}", (k, k))
-    for name in ("mine", f"nearcast.b-{0:016x}"):
+    in_use = [f"nearcast.c-{k:016x}" for k in range(7)]  # of other versions that are at work
+    for name in ("mine", f"nearcast.b-{0:016x}", *in_use):
         (tmp_path / name).mkdir()
     forget_old_states(tmp_path)
     left = sorted(path.name for path in tmp_path.iterdir())
     kept = [f"nearcast.a-{k:016x}" for k in range(7 - KEPT, 7)]
-    assert left == ["mine", *kept, f"nearcast.b-{0:016x}"]
+    assert left == ["mine", *kept, f"nearcast.b-{0:016x}", *in_use]
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")

@@ -37,7 +37,7 @@ def takers() -> list[tuple[str, Any, Callable[[Any, str], Any]]]:
 def test_rejects_are_of_the_last_call_of_the_thread(at: int) -> None:
     name, owner, call = takers()[at]
     call(BAD, "skip")
-    assert owner.rejects["row"].to_pylist() == [1], name
+    assert owner.rejects["row"].to_pylist() == [2], name
     seen = list[Any]()
 
     def work() -> None:
@@ -49,7 +49,7 @@ def test_rejects_are_of_the_last_call_of_the_thread(at: int) -> None:
     other.start()
     other.join()
     assert seen[0] is None and len(seen[1]) == 0, "another thread has its own"
-    assert owner.rejects["row"].to_pylist() == [1], "the calls of another thread do not change it"
+    assert owner.rejects["row"].to_pylist() == [2], "the calls of another thread do not change it"
     with pytest.raises(nc.InvalidInput):
         call(BAD, "raise")
     assert owner.rejects is None, "a call that raised has no rejects"

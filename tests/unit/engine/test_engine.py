@@ -135,8 +135,8 @@ def test_explain_agrees_with_publish(seed: int) -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda e: e.subscribe("a", near=(0, 0)), "near= and km= go together"),
-        (lambda e: e.subscribe("a", km=2), "near= and km= go together"),
+        (lambda e: e.subscribe("a", near=(0, 0)), "near= and km= .* go together"),
+        (lambda e: e.subscribe("a", km=2), "near= and km= .* go together"),
         (lambda e: e.subscribe("a", near=(0, 0), km=1, box=(0, 0, 1, 1)), "give one of"),
         (lambda e: e.subscribe("a", near=(0, 0, 0), km=1), "near= takes 2 numbers"),
         (lambda e: e.subscribe("a", near=(0, 91), km=1), "between -90 and 90|latitude"),

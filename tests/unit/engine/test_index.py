@@ -178,7 +178,7 @@ def test_bad_arguments_are_refused() -> None:
         nc.build_index(table, fanout=3)
     with pytest.raises(nc.InvalidInput, match="space"):
         nc.build_index(table, space=(0, 0, 0, 1))
-    with pytest.raises(nc.InvalidInput, match="row 1, column 'weight': -1.0 is not a weight"):
+    with pytest.raises(nc.InvalidInput, match="row 2, column 'weight': -1.0 is not a weight"):
         nc.build_index(table, weights={"token": ["a", "b"], "weight": [1.0, -1.0]})
 
 

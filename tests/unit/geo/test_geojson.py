@@ -97,10 +97,10 @@ def test_collections_and_multipolygons_are_unions() -> None:
     [
         ("", "the region is empty"),
         ("paris", "cannot read the region 'paris'"),
-        ("POLYGON((0 0, 1 0, 1 1, 0 0))", "cannot read"),
+        ("POLYGON((0 0, 1 0, 1 1, 0 0)", "cannot read the WKT"),
         ("circle(1, 2)", "cannot read the circle"),
-        ("circle(1, 2, 3)", "needs km or m"),
-        ("circle(1, 2, 3 miles)", "not 'miles'"),
+        ("circle(1, 2, 3)", "needs km, m or miles"),
+        ("circle(1, 2, 3 acres)", "not 'acres'"),
         ("circle(1, 2, -3km)", "not negative"),
         ("circle(1, 95, 3km)", "are x and y swapped"),
         ("circle(1, 2, 1e999km)", "finite"),

@@ -76,12 +76,12 @@ def test_rows_that_kernels_would_misread_are_refused() -> None:
     live = empty("brute", RANK, np.ones(3))
     good, _ = rows_of([ranked(1, [0], BOX), ranked(2, [1], BOX)])
     wrong = {
-        "row 1, column 'alpha'": good._replace(params={**good.params, "alpha": np.array([0.5, np.nan])}),
-        "row 0, column 'threshold'": good._replace(params={**good.params, "threshold": np.array([1.5, 0.5])}),
+        "row 2, column 'alpha'": good._replace(params={**good.params, "alpha": np.array([0.5, np.nan])}),
+        "row 1, column 'threshold'": good._replace(params={**good.params, "threshold": np.array([1.5, 0.5])}),
         "column 'threshold'": good._replace(params={**good.params, "threshold": np.array([0.5])}),
         "column 'alpha'": good._replace(params={"threshold": np.array([0.5, 0.5])}),
         "one row": good._replace(owner_ids=np.array([1, 1])),
-        "no shape": good._replace(shapes=np.array([0, -1], np.int32)),
+        "names a shape that is not among the 0 given": good._replace(shapes=np.array([0, -1], np.int32)),
     }
     for words, batch in wrong.items():
         with pytest.raises(InvalidInput, match=words):

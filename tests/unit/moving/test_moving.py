@@ -67,7 +67,7 @@ def test_bad_rows_may_be_skipped() -> None:
     moving = nc.Moving(WORLD)
     table = {"id": [7, 8], "text": ["rain", "rain"], "x": [0.0, 999.0], "y": [0.0, 0.0]}
     assert moving.publish(table, on_bad="skip")["message"].to_pylist() == [7]
-    assert moving.rejects is not None and moving.rejects["row"].to_pylist() == [1]
+    assert moving.rejects is not None and moving.rejects["row"].to_pylist() == [2]
 
 
 def test_methods_and_their_options() -> None:

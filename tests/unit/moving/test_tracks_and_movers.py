@@ -30,10 +30,10 @@ def test_tracks_are_read_in_order_of_time() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"time": stamps(1, None)}, "row 1, column 'time': no time"),
-        ({"lon": [1.0, float("nan")]}, "row 1, column 'lon'"),
+        ({"time": stamps(1, None)}, "row 2, column 'time': no time"),
+        ({"lon": [1.0, float("nan")]}, "row 2, column 'lon'"),
         ({"lon": [1.0, 181.0]}, "longitude"),
-        ({"id": [1, None]}, "row 1, column 'id'"),
+        ({"id": [1, None]}, "row 2, column 'id'"),
     ],
 )
 def test_bad_tracks_are_refused(change: dict[str, object], reason: str) -> None:

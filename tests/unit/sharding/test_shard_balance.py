@@ -32,7 +32,8 @@ def work_of_shards(
     rows, shards = router.with_keys(assigned.filed).route(unseen)[:2]
     work = np.zeros(n_shards)
     for shard in range(n_shards):
-        index = nc.build_index(subscriptions.take(pa.array(assigned.rows[assigned.shards == shard])), method="pyramid")
+        own = subscriptions.take(pa.array(assigned.rows[assigned.shards == shard]))
+        index = nc.build_index(own, method="pyramid", extra="ignore")
         visitors = unseen.take(pa.array(rows[shards == shard]))
         work[shard] = work_of(index, visitors)
     return work, len(rows) / unseen.num_rows, len(assigned.rows) / subscriptions.num_rows

@@ -61,8 +61,8 @@ def test_a_bad_subscription_is_named(case: str) -> None:
     table = [subscription(id=1), subscription(**changes), subscription(id=3)]
     with pytest.raises(InvalidInput) as caught:
         build_index(table)
-    assert (caught.value.row, caught.value.column) == (1, column)
-    assert reason in str(caught.value) and str(caught.value).startswith(f"row 1, column '{column}': ")
+    assert (caught.value.row, caught.value.column) == (2, column)
+    assert reason in str(caught.value) and str(caught.value).startswith(f"row 2, column '{column}': ")
 
 
 @pytest.mark.parametrize("case", SUBSCRIPTIONS)
@@ -79,7 +79,7 @@ def test_a_bad_message_is_named(case: str) -> None:
     index = build_index([subscription(id=1)])
     with pytest.raises(InvalidInput) as caught:
         index.match([message(id=1), message(**changes)])
-    assert (caught.value.row, caught.value.column) == (1, column) and reason in caught.value.reason
+    assert (caught.value.row, caught.value.column) == (2, column) and reason in caught.value.reason
 
 
 @pytest.mark.parametrize("case", MESSAGES)
@@ -94,12 +94,12 @@ def test_a_bad_message_is_skipped_with_the_same_reason(case: str) -> None:
 def assert_rejected(index: Index, column: str, reason: str) -> None:
     assert index.rejects is not None
     (reject,) = index.rejects.to_pylist()
-    assert reject["row"] == 1 and reject["column"] == column and reason in reject["reason"]
+    assert reject["row"] == 2 and reject["column"] == column and reason in reject["reason"]
     assert "id" in json.loads(reject["record"])
 
 
 def test_the_first_bad_row_is_named_and_the_others_counted() -> None:
-    with pytest.raises(InvalidInput, match=r"row 0, column 'xmin'.*and 2 more bad rows"):
+    with pytest.raises(InvalidInput, match=r"row 1, column 'xmin'.*and 2 more bad rows"):
         build_index([subscription(id=i, xmin=9.0) for i in range(3)])
 
 
@@ -151,7 +151,7 @@ def test_ids_that_are_no_int64_are_bad_rows(ids: pa.Array, fault: str) -> None:
     table = pa.table({"id": ids, "tokens": [["a"], ["a"]], "x": [0.0, 0.0], "y": [0.0, 0.0]})
     with pytest.raises(InvalidInput, match=fault) as caught:
         build_index(table)
-    assert caught.value.row == 1
+    assert caught.value.row == 2
     index = build_index(table, on_bad="skip")
     assert len(index) == 1
 

@@ -112,7 +112,7 @@ def test_ids_that_are_refused(ids: list[Any], message: str) -> None:
 
 def test_bad_ids_are_rejected_and_the_others_kept() -> None:
     index = nc.build_index(subscriptions(["b", None, "a", "", "b", "c"]), on_bad="skip")
-    assert index.rejects is not None and index.rejects["row"].to_pylist() == [1, 3, 4]
+    assert index.rejects is not None and index.rejects["row"].to_pylist() == [2, 4, 5]
     assert index.match_one("a", 0.5, 0.5).tolist() == ["a", "b", "c"]
 
 

@@ -64,15 +64,15 @@ def test_bad_ranked_rows_are_named(name: str) -> None:
     changes, column, reason = BAD[name]
     with pytest.raises(nc.InvalidInput) as caught:
         read([row(id=7, threshold=0.1), row(**changes)])
-    assert (caught.value.row, caught.value.column) == (1, column) and reason in caught.value.reason
+    assert (caught.value.row, caught.value.column) == (2, column) and reason in caught.value.reason
     found = read([row(id=7), row(**changes)], "skip")
-    assert found.rows(RANK).owner_ids.tolist() == [7] and found.rejects["row"].to_pylist() == [1]
+    assert found.rows(RANK).owner_ids.tolist() == [7] and found.rejects["row"].to_pylist() == [2]
 
 
 def test_a_missing_threshold_column_is_an_error() -> None:
     bare = row()
     del bare["threshold"]
-    with pytest.raises(nc.InvalidInput, match="row 0, column 'threshold': no threshold"):
+    with pytest.raises(nc.InvalidInput, match="row 1, column 'threshold': no threshold"):
         read([bare])
 
 
@@ -105,14 +105,14 @@ def test_weights_of_a_vocabulary_are_its_own() -> None:
 @pytest.mark.parametrize(
     ("tokens", "weights", "words"),
     [
-        (["a", "b"], [1.0, math.nan], "row 1, column 'weight': nan is not a weight; it is a number from 0 to"),
-        (["a", "b"], [1.0, math.inf], "row 1, column 'weight': inf is not a weight"),
-        (["a", "b"], [1.0, -0.5], "row 1, column 'weight': -0.5 is not a weight"),
-        (["a", "b"], [1.0, None], "row 1, column 'weight': null is not a weight"),
-        (["a", "b"], ["1", "x"], "row 1, column 'weight': 'x' is not a number"),
-        (["a", None], [1.0, 1.0], "row 1, column 'token': no token"),
-        (["a", "b", "a"], [1.0, 1.0, 1.0], "row 2, column 'token': 'a' has a weight already"),
-        (["a", "b"], [None, None], "row 0, column 'weight': null is not a weight"),
+        (["a", "b"], [1.0, math.nan], "row 2, column 'weight': nan is not a weight; it is a number from 0 to"),
+        (["a", "b"], [1.0, math.inf], "row 2, column 'weight': inf is not a weight"),
+        (["a", "b"], [1.0, -0.5], "row 2, column 'weight': -0.5 is not a weight"),
+        (["a", "b"], [1.0, None], "row 2, column 'weight': null is not a weight"),
+        (["a", "b"], ["1", "x"], "row 2, column 'weight': 'x' is not a number"),
+        (["a", None], [1.0, 1.0], "row 2, column 'token': no token"),
+        (["a", "b", "a"], [1.0, 1.0, 1.0], "row 3, column 'token': 'a' has a weight already"),
+        (["a", "b"], [None, None], "row 1, column 'weight': null is not a weight"),
     ],
 )
 def test_bad_weights_are_named(tokens: list[Any], weights: list[Any], words: str) -> None:

@@ -155,7 +155,7 @@ def test_a_table_has_the_rows_of_its_subscriptions(rows: list[dict[str, Any]]) -
 @given(tables)
 def test_bad_rows_are_rejected_in_order_with_the_reason_of_the_parser(rows: list[dict[str, Any]]) -> None:
     reasons = []
-    for i, row in enumerate(rows):
+    for i, row in enumerate(rows, 1):
         try:
             parsed(row)
         except InvalidInput as error:

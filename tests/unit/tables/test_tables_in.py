@@ -242,5 +242,5 @@ def test_pandas_frames_with_an_index_work() -> None:
 def test_records_may_have_different_keys() -> None:
     table = as_arrow([{"id": 1}, {"id": 2, "expression": "a"}, {"region": "world", "id": 3}])
     assert table.to_pydict() == {"id": [1, 2, 3], "expression": [None, "a", None], "region": [None, None, "world"]}
-    with pytest.raises(InvalidInput, match="row 1: a list holds one dict for each row, not int"):
+    with pytest.raises(InvalidInput, match="row 2: a list holds one dict for each row, not int"):
         as_arrow([{"id": 1}, 2])

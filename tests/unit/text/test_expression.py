@@ -3,13 +3,12 @@ from __future__ import annotations
 import pytest
 
 from nearcast.errors import ExpressionError, InvalidInput
+from nearcast.limits import LIMITS
 from nearcast.text import expression as expression_module
 from nearcast.text.analyser import Analyser
-from nearcast.text.clauses import MAX_CLAUSES, Clause, clauses
+from nearcast.text.clauses import Clause, clauses
 from nearcast.text.derived.atoms import GROUP, group_atom, group_members, shown
 from nearcast.text.expression import (
-    MAX_CHARACTERS,
-    MAX_DEPTH,
     And,
     Everything,
     Expression,
@@ -23,6 +22,8 @@ from nearcast.text.expression import (
 )
 from nearcast.text.filters.condition import Condition, Operand
 
+MAX_CHARACTERS, MAX_DEPTH = LIMITS.expression_characters, LIMITS.expression_depth
+MAX_CLAUSES = LIMITS.expression_alternatives
 PLAIN = Analyser()
 A, B, C, D = (Token(letter) for letter in "abcd")
 

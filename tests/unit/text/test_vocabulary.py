@@ -66,9 +66,9 @@ def test_adding_a_dictionary_takes_only_the_entries_in_use() -> None:
 
 def test_a_batch_with_a_null_is_refused_and_adds_nothing() -> None:
     vocabulary = make("a")
-    with pytest.raises(InvalidInput, match="row 1") as caught:
+    with pytest.raises(InvalidInput, match="row 2") as caught:
         vocabulary.add(pa.array(["b", None]))
-    assert caught.value.row == 1
+    assert caught.value.row == 2
     assert len(vocabulary) == 1
 
 

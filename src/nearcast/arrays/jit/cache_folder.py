@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 VARIABLE = "NUMBA_CACHE_DIR"
 SWITCHES = ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")  # they change the compiled code
 KEPT = 4  # states of a module; older states are deleted
+SECONDS_IN_USE = 86_400.0
 _ROOT = Path(__file__).parents[3]
 _IMPORT = re.compile(r"^[ \t]*(?:from (nearcast[\w.]*) import (\([^)]*\)|.*)|import (nearcast[\w.]*))", re.MULTILINE)
 _DIGITS = 16
@@ -71,14 +73,17 @@ def state_of(file: Path, root: Path = _ROOT) -> str:
 
 
 def forget_old_states(folder: Path) -> None:
-    """Delete all but the newest states of each module."""
+    """Delete all but the newest states of each module, and those that changed within a day: other versions of the
+    package may be at work.
+    """
     states: dict[str, list[Path]] = {}
     for path in folder.glob(f"*-{'[0-9a-f]' * _DIGITS}"):
         states.setdefault(path.name[: -_DIGITS - 1], []).append(path)
     for paths in states.values():
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         for path in paths[KEPT:]:
-            shutil.rmtree(path, ignore_errors=True)
+            if time.time() - path.stat().st_mtime > SECONDS_IN_USE:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _reached(file: Path, root: Path) -> set[Path]:

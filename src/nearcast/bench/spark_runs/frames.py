@@ -18,10 +18,11 @@ import pyarrow.parquet as pq
 from nearcast import spark as ncs
 from nearcast.arrays.jit.mode import compile_now
 from nearcast.bench.spark_runs.processes import cpu_seconds
-from nearcast.bench.spark_runs.rates import SPACE, Data, in_turns, median_of, seconds_of
+from nearcast.bench.spark_runs.rates import SPACE, Data, in_turns, median_of
 from nearcast.engine.index import Index, build_index
 from nearcast.errors import NearcastError
 from nearcast.spark.batch.match import match_batch
+from nearcast.spark.runtime.failures import failure_reason
 from nearcast.spark.runtime.java import find_java
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def _ratios(measured: dict[str, Any]) -> dict[str, float]:
     """The figures that the goals are about: CPU of a path over that of the library; the file path is the inverse."""
     ours = measured["classic"]
     found = {"library / file path, Parquet to Parquet": ours["library, to Parquet"] / ours["file path"]}
-    foreign = {mode: measured[f"foreign {mode}"]["cpu_us_per_message"] for mode in ("classic", "connect")}
+    sessions = {mode: measured[f"foreign {mode}"] for mode in ("classic", "connect")}
+    foreign = {mode: each["cpu_us_per_message"] for mode, each in sessions.items() if "failed" not in each}
     for mode, figures in {"own": ours, **foreign}.items():
         for path in ("frames, noop", "SQL, noop"):
             for library in ("library, memory", "library, from Parquet"):
@@ -158,6 +160,7 @@ def require_same_pairs(session: SparkSession, data: Data) -> int:
 
 
 def _in_own_process(mode: str, data: Data, rounds: int) -> dict[str, Any]:
+    """The figures of a session of others; if it fails, the reason: the other figures took minutes."""
     paths = [data.path(name) for name in ("index", TEXTS, WARM_UP)]
     command = [sys.executable, "-m", __name__, mode, *paths, str(rounds)]
     settings = {"JAVA_HOME": str(find_java()), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
@@ -165,8 +168,7 @@ def _in_own_process(mode: str, data: Data, rounds: int) -> dict[str, Any]:
     environment = {**os.environ, **settings, "PYTHONPATH": path}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        reason = (done.stderr.strip() or "no reason").splitlines()[-1]
-        raise NearcastError(f"a {mode} session of its own failed: {reason}")
+        return {"failed": failure_reason(RuntimeError(done.stderr))}
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -179,11 +181,12 @@ def measure_foreign_session(mode: str, index: str, messages: str, few: str, roun
     session = (builder.remote("local[2]") if mode == "connect" else builder.master("local[2]")).getOrCreate()
     some = session.read.parquet(few).limit(100)
     some.collect()  # Java is ready, Python is not
-    first = seconds_of(lambda: ncs.match(some, ncs.open_index(index)).collect())
+    first = in_turns({"first": lambda: ncs.match(some, ncs.open_index(index)).collect()}, 1)["first"][0]
     warm_up(_without_metrics(frame_jobs(session, index, few)))
     n = session.read.parquet(messages).count()
     cpu = cpu_of_each(_without_metrics(frame_jobs(session, index, messages)), n, rounds)
-    found = {"first_job_seconds": first, "null_task_cpu_ms": _null_task_ms(session), "cpu_us_per_message": cpu}
+    found: dict[str, Any] = {"first_job_seconds": first.seconds, "first_job_cpu_seconds": first.cpu}
+    found |= {"null_task_cpu_ms": _null_task_ms(session), "cpu_us_per_message": cpu}
     session.stop()
     return found
 

@@ -32,6 +32,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
     space: Space = None,
     analyser: AnalyserName = None,
     make_ids: Annotated[bool, Option("--make-ids", help="Number the rows instead of reading ids.")] = False,
+    id_type: Annotated[Literal["int64", "string"], Option("--id-type", help="What the ids are.")] = "int64",
     delimiter: Annotated[str | None, Option(help="Delimiter of CSV. [default: by the file ending]")] = None,
     encoding: Annotated[str, Option(help="Encoding of CSV and JSONL.")] = "utf-8",
     header: Annotated[
@@ -55,6 +56,7 @@ def ingest(  # noqa: PLR0913  the options of a command are its parameters
     rejects = rejects or f"{out.rstrip('/')}-rejects"
     options = {
         "make_ids": make_ids,
+        "id_type": id_type,
         "delimiter": delimiter,
         "encoding": encoding,
         "header": tuple(header.split(",")) if header else None,

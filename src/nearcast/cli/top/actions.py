@@ -14,6 +14,7 @@ from nearcast.cli.console import name_value_grid, progress, show, text_table, wo
 from nearcast.errors import InvalidInput
 from nearcast.tables import Id, as_arrow, write_table
 from nearcast.tables.changes import joined_changes
+from nearcast.tables.input_checks.file_errors import naming_file
 from nearcast.topk.topk import TopK
 
 CHUNK = 512
@@ -41,11 +42,15 @@ def run(request: Request, out: Path | None, as_json: bool) -> None:
     with progress(quiet=as_json) as shown:
         with working(shown, "reading and indexing subscriptions"):
             subscriptions = as_arrow(request.subscriptions)
-            top = TopK(subscriptions, request.window, request.method, request.weights, request.space, **request.options)
+            with naming_file(request.subscriptions):
+                top = TopK(
+                    subscriptions, request.window, request.method, request.weights, request.space, **request.options
+                )
         with working(shown, "reading messages"):
             messages = as_arrow(request.messages)
         start = time.perf_counter()
-        changes = _publish(top, messages, request.options["extra"], shown)
+        with naming_file(request.messages):
+            changes = _publish(top, messages, request.options["extra"], shown)
         seconds = time.perf_counter() - start
     if out is not None:
         write_table(changes, out)

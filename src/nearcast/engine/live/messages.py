@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import NEVER, NO_TIME, Match
 from nearcast.tables import Dialect, Id, IdColumn, as_arrow
@@ -43,7 +44,12 @@ class LiveMessages(NamedTuple):
         attributes: Mapping[str, Any] | None = None,
     ) -> LiveMessages:
         """One message. `box` is float64[4]."""
-        words = pa.array([tokens], pa.list_(pa.string()))
+        try:
+            words = pa.array([tokens], pa.list_(pa.string()))
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                "a token is no valid Unicode; take the unpaired surrogate out", column="tokens"
+            ) from None
         time, until = (np.array([each], np.int64) for each in (NO_TIME, expires))
         return cls(one_id(id), words, box.reshape(1, 4), time, until, attributes_table([attributes or {}]))
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from nearcast.arguments import a_text, checked_attributes, some_numbers, some_tokens
 from nearcast.engine.explain import Explanation, MessageWords, explain
 from nearcast.geo.circle import CircleRegion
 from nearcast.geo.polygon import PolygonRegion
@@ -39,10 +40,11 @@ def message_row(
     text: str, at: Sequence[float], tokens: Sequence[str] | None, attributes: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """A message as a table of one row."""
-    given = {name: [value] for name, value in (attributes or {}).items()}
-    words = given | ({"text": [text]} if tokens is None else {"tokens": [list(tokens)]})
-    names = ("x", "y") if len(at) == 2 else BOX_COLUMNS
-    return {"id": [0], **words, **{name: [value] for name, value in zip(names, at, strict=False)}}
+    given = {name: [value] for name, value in (checked_attributes(attributes) or {}).items()}
+    words = given | ({"text": [a_text(text, "text")]} if tokens is None else {"tokens": [some_tokens(tokens)]})
+    numbers = some_numbers(at, "at", 2, 4)
+    names = ("x", "y") if len(numbers) == 2 else BOX_COLUMNS
+    return {"id": [0], **words, **{name: [value] for name, value in zip(names, numbers, strict=True)}}
 
 
 def explain_row(row: dict[str, Any], source: pa.Table, message: pa.Table, dialect: Dialect, now: int) -> Explained:

@@ -6,11 +6,6 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from nearcast.arrays.arrow import one_array
-from nearcast.engine.payload.sources import Sources
 from nearcast.errors import InvalidInput
 
 MESSAGE, SUBSCRIPTION, COMPUTED = "message", "subscription", "computed"
@@ -29,7 +24,7 @@ class Kept(NamedTuple):
 def keep_names(keep: Iterable[str] | None) -> list[str]:
     """The names as a list, each once."""
     names = [] if keep is None else [keep] if isinstance(keep, str) else keep
-    if not isinstance(names, Iterable):
+    if not isinstance(names, Iterable) or getattr(names, "ndim", 1) == 0:
         raise InvalidInput(f"keep= is a list of column names, not {keep!r}", column="keep")
     names = [*names]
     for name in names:
@@ -79,16 +74,3 @@ def _unknown(name: str, messages: Sequence[str], subscriptions: Sequence[str] | 
     hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known[: len(known) // 2 + 1])}"
     more = f"; {NOT_KEPT}" if subscriptions is None else ""
     return f"neither table has a column '{name}'; {hint}{more}"
-
-
-def carried(
-    kept: Sequence[Kept], messages: pa.Table, rows: np.ndarray, sources: Sources | None, numbers: np.ndarray
-) -> dict[str, pa.Array]:
-    """The kept columns of both tables. Pair i is of row rows[i] of the messages, and of subscription numbers[i]."""
-    of_messages = [each for each in kept if each.side == MESSAGE]
-    found = {each.name: one_array(messages[each.column].take(pa.array(rows))) for each in of_messages}
-    wanted = [each for each in kept if each.side == SUBSCRIPTION]
-    if wanted and sources is not None:
-        table = sources.take(numbers, [*dict.fromkeys(each.column for each in wanted)])
-        found |= {each.name: one_array(table[each.column]) for each in wanted}
-    return found

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from nearcast.engine.payload.computed import distances_km, matched_words
-from nearcast.engine.payload.keep import COMPUTED, DISTANCE, Kept, carried, read_keep
+from nearcast.engine.payload.keep import COMPUTED, DISTANCE, Kept, read_keep
 from nearcast.engine.published import Published
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
@@ -34,12 +33,7 @@ def matches_with(
     result = pairs_table(pairs, read.ids, published.names)
     if not kept:
         return result
-    at, numbers = pairs.messages(), pairs.subscriptions
-    columns = carried(kept, read.table, read.table_rows(at), published.sources, numbers)
-    for each in kept:
-        if each.side == COMPUTED and each.column == DISTANCE:
-            columns[each.name] = distances_km(sets, read.batch, at, numbers)
-        elif each.side == COMPUTED:
-            columns[each.name] = matched_words(sets, published.vocabulary, read.batch, at, numbers)
-        result = result.append_column(each.name, columns[each.name])
-    return result
+    from nearcast.engine.payload.carried_columns import Origins, with_columns
+
+    origins = Origins(read, published.sources, tuple(sets), published.vocabulary)
+    return with_columns(result, kept, pairs, origins)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.colors import LogNorm
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 _INK, _BAR = "#222222", "#2a6f97"
@@ -56,8 +57,15 @@ def _map(places: dict[str, Any]) -> bytes:
         interpolation="nearest",
     )
     figure.colorbar(image, label="messages in the cell")
-    axes.set(title=f"{int(np.nansum(density)):,} messages", xlabel="x", ylabel="y")
+    names = ("longitude, degrees", "latitude, degrees") if _is_globe(places["box"]) else ("x", "y")
+    axes.set(title=f"{int(np.nansum(density)):,} messages", xlabel=names[0], ylabel=names[1])
     return _png(figure, has_frame=True)
+
+
+def _is_globe(box: list[float]) -> bool:
+    """Whether these can be longitudes and latitudes."""
+    xmin, ymin, xmax, ymax = box
+    return -180 <= xmin and xmax <= 180 and -90 <= ymin and ymax <= 90
 
 
 def _aspect(ymin: float, ymax: float) -> float:
@@ -96,7 +104,7 @@ def _lengths(lengths: dict[str, Any]) -> bytes:
     used = int(np.flatnonzero(bits).max(initial=0)) + 1
     characters.bar(np.arange(used), bits[:used], width=0.9, color=_BAR)
     characters.set_xticks(np.arange(used), [_range(k) for k in range(used)], rotation=45, ha="right")
-    characters.set_xlabel("characters")
+    characters.set(xlabel="characters", ylabel="messages")
     return _png(figure)
 
 
@@ -110,10 +118,11 @@ def _times(times: dict[str, Any]) -> bytes:
     counts = np.array(times["messages"])
     first, each = np.datetime64(times["first_day"], "D"), int(times["days_each"])
     days.bar(first + each * np.arange(len(counts)), counts, width=each, align="edge", color=_BAR)
-    days.set_ylabel("messages a day" if each == 1 else f"messages in {each} days")
-    days.tick_params("x", rotation=30)
+    days.set(xlabel="day, UTC", ylabel="messages a day" if each == 1 else f"messages in {each} days")
+    days.xaxis.set_major_locator(locator := AutoDateLocator(maxticks=8))
+    days.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     hours.bar(np.arange(24) + 0.5, times["hours"], width=0.85, color=_BAR)
-    hours.set(xlabel="hour of the day", xticks=range(0, 25, 6))
+    hours.set(xlabel="hour of the day, UTC", ylabel="messages", xticks=range(0, 25, 6))
     return _png(figure)
 
 

@@ -18,8 +18,10 @@ from nearcast.arrays.vector import WIDTH
 START, COUNT, ROOM = 0, 1, 2
 """Columns of terms and heads: where the list begins, its entries, and how many fit."""
 
-LEVEL, HEADS, TOTAL, MASK = 3, 4, 5, 6
-"""Columns of terms: the finest level of cells, the first head of the cells, all entries, the levels in use."""
+LEVEL, HEADS, TOTAL, MASK, CELLS = 3, 4, 5, 6, 7
+"""Columns of terms: the finest level of cells, the first head of the cells, all entries, the levels in use, how many
+heads of cells there are.
+"""
 
 USED_WORDS, USED_HEADS, ENTRY_WIDTH, TARGET, FINEST, LACKING_WORDS, LACKING_HEADS, REGRIDS = range(8)
 IN_PLACE, REFILED, FREE = 8, 9, 10
@@ -207,6 +209,18 @@ def drop_dead(lists, table, at, is_live):
 def other_corner(lists, room):
     """How far behind its corner an entry has its other corner, in a list of this room. A point has one corner."""
     return OTHER_CORNER * room if lists.control[ENTRY_WIDTH] == BOX_WIDTH else np.int64(0)
+
+
+@lean_kernel
+def sweep_terms(lists, is_live):
+    """Remove the entries of dead messages from the lists of all terms and of their cells."""
+    for term in range(len(lists.terms)):
+        own = lists.terms[term]
+        if own[TOTAL] == 0:
+            continue
+        own[TOTAL] -= drop_dead(lists, lists.terms, term, is_live)
+        for head in range(own[HEADS], own[HEADS] + own[CELLS]):
+            own[TOTAL] -= drop_dead(lists, lists.heads, np.int64(head), is_live)
 
 
 @lean_kernel

@@ -30,6 +30,7 @@ from nearcast.moving.entry_lists.lists import (
     REFILED,
     empty_lists,
     list_bytes,
+    sweep_terms,
     with_lacking_room,
     with_terms,
 )
@@ -39,10 +40,9 @@ from nearcast.moving.live_messages import LiveMessages
 from nearcast.moving.method import DEAD_SHARE, EVERYWHERE, MovingMethod
 from nearcast.moving.pairs import Pairs, SignedPairs
 from nearcast.moving.term_cells.batch import Batch, batch_of
-from nearcast.moving.term_cells.boxes import FINEST_BOXES, KEY, MOST_NEAR, sweep_boxes
+from nearcast.moving.term_cells.boxes import FINEST_BOXES, KEY, MOST_NEAR
 from nearcast.moving.term_cells.change import file_rows, post_messages, unfile_rows
 from nearcast.moving.term_cells.move import Moves, move_rows
-from nearcast.moving.term_cells.points import sweep_points
 from nearcast.moving.term_cells.search import Cells, find_messages, find_rows
 
 _FINEST_POINTS = 7
@@ -174,8 +174,8 @@ class TermCells(MovingMethod):
         if self.messages.n_dead <= self._dead_share * len(self.messages):
             return False
         is_live = self.messages.arrays.is_live
-        sweep_points(self._cells.points, is_live)
-        sweep_boxes(self._cells.ranges, is_live)
+        sweep_terms(self._cells.points, is_live)
+        sweep_terms(self._cells.ranges, is_live)
         return True
 
     @property

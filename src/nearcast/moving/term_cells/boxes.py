@@ -12,6 +12,7 @@ import numpy as np
 from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
     BOX_WIDTH,
+    CELLS,
     CORNER,
     COUNT,
     FINEST,
@@ -29,7 +30,6 @@ from nearcast.moving.entry_lists.lists import (
     TOTAL,
     USED_HEADS,
     append,
-    drop_dead,
     entry_at,
     has_room,
     overwrite,
@@ -122,7 +122,7 @@ def _divide(lists, term, spots):
     lists.control[USED_HEADS] += cells
     lists.control[REGRIDS] += 1
     lists.heads[base : base + cells] = 0
-    own[HEADS], own[LEVEL], own[MASK] = base, top + 1, 0
+    own[HEADS], own[LEVEL], own[MASK], own[CELLS] = base, top + 1, 0, cells
     _lower(lists, term, spots)
     for head in range(first, first + (cells_below(top + 1) if top else 0)):
         for k in range(lists.heads[head, COUNT]):
@@ -242,15 +242,3 @@ def lists_near(lists, term, box, out, n):
                     out[n] = head
                     n += 1
     return n
-
-
-@lean_kernel
-def sweep_boxes(lists, is_live):
-    """Remove dead messages from all lists of boxes."""
-    for term in range(len(lists.terms)):
-        own = lists.terms[term]
-        if own[TOTAL] == 0:
-            continue
-        own[TOTAL] -= drop_dead(lists, lists.terms, term, is_live)
-        for cell in range(cells_below(np.int64(own[LEVEL]) + 1) if own[LEVEL] else 0):
-            own[TOTAL] -= drop_dead(lists, lists.heads, own[HEADS] + cell, is_live)

@@ -6,6 +6,7 @@ import numpy as np
 
 from nearcast.arrays.jit import inline_kernel, lean_kernel
 from nearcast.moving.entry_lists.lists import (
+    CELLS,
     COUNT,
     FINEST,
     HEADS,
@@ -15,7 +16,6 @@ from nearcast.moving.entry_lists.lists import (
     TOTAL,
     USED_HEADS,
     append,
-    drop_dead,
     entry_at,
     has_room,
     release,
@@ -72,19 +72,5 @@ def _divide(lists, term):
             entry = entry_at(lists, table, at, k)
             append(lists, lists.heads, base + cell_of(level + 1, entry.low), entry)
         release(lists, table, at)
-    own[HEADS], own[LEVEL] = base, level + 1
+    own[HEADS], own[LEVEL], own[CELLS] = base, level + 1, cells
     return True
-
-
-@lean_kernel
-def sweep_points(lists, is_live):
-    """Remove dead messages from all lists of points."""
-    for term in range(len(lists.terms)):
-        own = lists.terms[term]
-        if own[TOTAL] == 0:
-            continue
-        if own[LEVEL] == 0:
-            own[TOTAL] -= drop_dead(lists, lists.terms, term, is_live)
-            continue
-        for cell in range(np.int64(1) << (2 * np.int64(own[LEVEL]))):
-            own[TOTAL] -= drop_dead(lists, lists.heads, own[HEADS] + cell, is_live)

@@ -10,12 +10,14 @@ the other rows of the file take effect.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import nearcast.indexes  # noqa: F401  registers every method
+from nearcast.arrays.arrow import one_array
 from nearcast.errors import InvalidInput
 from nearcast.sharding.normalise import (
     SOURCE_REJECTS_SCHEMA,
@@ -29,6 +31,7 @@ from nearcast.sharding.normalise import (
 from nearcast.tables import Dialect, read_subscriptions
 from nearcast.tables.columns import column, strings_of, whole_numbers
 from nearcast.tables.faults import Faults
+from nearcast.tables.ids import INT64, id_column
 from nearcast.text.vocabulary import Vocabulary
 
 DELTA_METHOD = "pyramid"
@@ -39,13 +42,13 @@ class Changes(NamedTuple):
     """The effect of one or more change files: the last good operation of each id."""
 
     inserted: pa.Table  # as SUBSCRIPTIONS_SCHEMA, ids distinct
-    removed: np.ndarray  # int64[...], none of them in `inserted`
+    removed: pa.Array  # ids, none of them in `inserted`
     rejects: pa.Table
     n_rows: int  # good rows, including those that a later row overrules
 
     @property
-    def ids(self) -> np.ndarray:
-        return np.concatenate([self.inserted["id"].to_numpy(), self.removed])
+    def ids(self) -> pa.Array:
+        return joined_ids([one_array(self.inserted["id"]), self.removed])
 
 
 def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
@@ -53,7 +56,7 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     faults = Faults(table.num_rows, "skip")
     try:
         is_insert = _operations(table, faults)
-        ids = ids_with_repeats(table, faults, whole=True).numbers
+        ids = ids_with_repeats(table, faults, dialect.id_type)
         given_order = column(table, "order")
         order = None if given_order is None else whole_numbers(given_order, "order", faults)
     except InvalidInput as error:
@@ -63,35 +66,45 @@ def read_changes(table: pa.Table, name: str, dialect: Dialect) -> Changes:
     good = faults.good_rows
     if order is not None:
         good = good[np.argsort(order[good], kind="stable")]
-    kept = good[_last_of_each(ids[good])]
-    inserts = kept[is_insert[kept]]
-    inserted = normalise_subscriptions(table.take(pa.array(inserts)), ids[inserts], dialect)
-    return Changes(inserted, ids[kept[~is_insert[kept]]], rejects, len(good))
+    kept = good[_last_of_each(ids.numbers[good])]
+    inserts, removals = kept[is_insert[kept]], kept[~is_insert[kept]]
+    inserted = normalise_subscriptions(table.take(pa.array(inserts)), ids.arrow(inserts).cast(ids.type.arrow), dialect)
+    return Changes(inserted, ids.arrow(removals).cast(ids.type.arrow), rejects, len(good))
 
 
 def join_changes(parts: list[Changes]) -> Changes:
     """The effect of several changes, one after the other."""
     if not parts:
         return no_changes(SOURCE_REJECTS_SCHEMA.empty_table())
-    ids = np.concatenate([part.ids for part in parts])
+    ids = joined_ids([part.ids for part in parts])
     is_last = np.zeros(len(ids), bool)
-    is_last[_last_of_each(ids)] = True
+    is_last[_last_of_each(id_column(ids).numbers)] = True
     inserted, removed, start = [], [], 0
     for part in parts:
         middle, stop = start + part.inserted.num_rows, start + len(part.ids)
         inserted.append(part.inserted.filter(pa.array(is_last[start:middle])))
-        removed.append(part.removed[is_last[middle:stop]])
+        removed.append(part.removed.filter(pa.array(is_last[middle:stop])))
         start = stop
     return Changes(
-        pa.concat_tables(inserted),
-        np.concatenate(removed),
+        joined_tables(inserted),
+        joined_ids(removed),
         pa.concat_tables([part.rejects for part in parts]),
         sum(part.n_rows for part in parts),
     )
 
 
 def no_changes(rejects: pa.Table) -> Changes:
-    return Changes(SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), rejects, 0)
+    return Changes(SUBSCRIPTIONS_SCHEMA.empty_table(), pa.array([], pa.int64()), rejects, 0)
+
+
+def joined_ids(parts: Sequence[pa.Array]) -> pa.Array:
+    """The ids of all parts. Parts without ids may be of any type."""
+    return pa.concat_arrays([part for part in parts if len(part)] or parts[:1])
+
+
+def joined_tables(parts: Sequence[pa.Table]) -> pa.Table:
+    """The rows of all tables. Tables without rows may have ids of any type."""
+    return pa.concat_tables([part for part in parts if part.num_rows] or parts[:1]).combine_chunks()
 
 
 def _last_of_each(ids: np.ndarray) -> np.ndarray:
@@ -120,9 +133,10 @@ def _check_inserts(table: pa.Table, is_insert: np.ndarray, dialect: Dialect, fau
     place = table.column_names.index("id")
     rows = rows.set_column(place, "id", pa.array(np.arange(len(wanted))))
     try:
-        rejects = read_subscriptions(rows, Vocabulary(), served_dialect(dialect)._replace(has_attributes=False)).rejects
+        plain = served_dialect(dialect)._replace(has_attributes=False, id_type=INT64)
+        rejects = read_subscriptions(rows, Vocabulary(), plain).rejects
     except InvalidInput as error:
         faults.add_where(is_insert, error.column or "", error.reason)
         return
     for reject in rejects.to_pylist():
-        faults.add(int(wanted[reject["row"]]), reject["column"], reject["reason"])
+        faults.add(int(wanted[reject["row"] - 1]), reject["column"], reject["reason"])

@@ -19,14 +19,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nearcast.arrays.arrow import one_array
 from nearcast.arrays.bundle import write_whole
-from nearcast.engine.index import Index, build_index
+from nearcast.engine.build_part import build_part
+from nearcast.engine.index import Index
 from nearcast.errors import CorruptFile
 from nearcast.model import RANK
-from nearcast.sharding.live.changes import DELTA_METHOD, Changes
-from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA
+from nearcast.sharding.live.changes import DELTA_METHOD, Changes, joined_ids, joined_tables
+from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, with_ids_of
 from nearcast.sharding.weights import Weights, ranked_rows, unranked_rows
 from nearcast.tables import Dialect, write_table
 
@@ -36,41 +39,48 @@ class Delta(NamedTuple):
 
     number: int
     live: pa.Table  # SUBSCRIPTIONS_SCHEMA: inserted and not removed again
-    touched: np.ndarray  # int64[n] ascending: ids whose rows in the base are obsolete
+    touched: pa.Array  # ascending: ids whose rows in the base are obsolete
     touched_at: np.ndarray  # int64[n]  the delta that touched each last
     files: tuple[str, ...]  # change files in effect that still existed
 
 
-NO_DELTA = Delta(0, SUBSCRIPTIONS_SCHEMA.empty_table(), np.empty(0, np.int64), np.empty(0, np.int64), ())
+NO_DELTA = Delta(0, SUBSCRIPTIONS_SCHEMA.empty_table(), pa.array([], pa.int64()), np.empty(0, np.int64), ())
 
 
 def apply_changes(delta: Delta, changes: Changes, files: tuple[str, ...]) -> Delta:
     """The delta after these changes."""
-    ids = np.sort(changes.ids)
+    ids = _ascending(changes.ids)[0]
     number = delta.number + 1
-    live = delta.live.filter(pa.array(~is_among(delta.live["id"].to_numpy(), ids)))
+    live = delta.live.filter(pa.array(~is_among(delta.live["id"], ids)))
     stays = ~is_among(delta.touched, ids)
-    touched = np.concatenate([delta.touched[stays], ids])
+    touched, order = _ascending(joined_ids([delta.touched.filter(pa.array(stays)), ids]))
     touched_at = np.concatenate([delta.touched_at[stays], np.full(len(ids), number)])
-    order = np.argsort(touched)
-    live = pa.concat_tables([live, changes.inserted]).combine_chunks()
-    return Delta(number, live, touched[order], touched_at[order], files)
+    return Delta(number, joined_tables([live, changes.inserted]), touched, touched_at[order], files)
+
+
+def _ascending(ids: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """(the ids in ascending order, their positions)."""
+    order = pc.array_sort_indices(ids)
+    return ids.take(order), np.asarray(order)
 
 
 def delta_since(delta: Delta, number: int) -> Delta:
     """What came after delta `number`: the delta over a base that contains all changes up to it."""
     later = delta.touched_at > number
-    touched = delta.touched[later]
-    live = delta.live.filter(pa.array(is_among(delta.live["id"].to_numpy(), touched)))
+    touched = delta.touched.filter(pa.array(later))
+    live = delta.live.filter(pa.array(is_among(delta.live["id"], touched)))
     return delta._replace(live=live, touched=touched, touched_at=delta.touched_at[later])
 
 
-def is_among(ids: np.ndarray, ascending: np.ndarray) -> np.ndarray:
+def is_among(ids: pa.Array | pa.ChunkedArray, ascending: pa.Array) -> np.ndarray:
     """bool[n]: which ids are in the ascending array."""
-    if not len(ascending):
+    if not len(ascending) or not len(ids):
         return np.zeros(len(ids), bool)
-    places = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
-    return np.asarray(ascending[places] == ids)
+    if not pa.types.is_integer(ids.type):
+        return np.asarray(pc.is_in(ids, ascending), bool)
+    numbers, known = ids.to_numpy(), ascending.to_numpy()
+    places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    return np.asarray(known[places] == numbers)
 
 
 def save_delta(delta: Delta, rejects: pa.Table, folder: Path) -> str:
@@ -91,19 +101,20 @@ def load_delta(path: str | os.PathLike[str]) -> Delta:
     folder = Path(path)
     try:
         head = json.loads((folder / "delta.json").read_bytes())
-        live = pq.read_table(folder / "subscriptions.parquet", partitioning=None).cast(SUBSCRIPTIONS_SCHEMA)
+        live = pq.read_table(folder / "subscriptions.parquet", partitioning=None)
+        live = live.cast(with_ids_of(SUBSCRIPTIONS_SCHEMA, live.schema.field("id").type))
         touched = pq.read_table(folder / "touched.parquet", partitioning=None)
     except (OSError, ValueError) as error:
         raise CorruptFile(f"{folder} cannot be read: {error}") from None
     files = tuple(head["files"])
-    return Delta(head["number"], live, touched["id"].to_numpy(), touched["at"].to_numpy(), files)
+    return Delta(head["number"], live, one_array(touched["id"]), touched["at"].to_numpy(), files)
 
 
-_OPENED: dict[str, tuple[list[Index], np.ndarray]] = {}
+_OPENED: dict[str, tuple[list[Index], pa.Array]] = {}
 _MOST_OPENED = 4  # the delta in use, and some for repeated batches
 
 
-def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> tuple[list[Index], np.ndarray]:
+def open_delta(path: str, dialect: Dialect, weights: Callable[[], Weights]) -> tuple[list[Index], pa.Array]:
     """(the indexes over the inserted subscriptions, one per kind; the touched ids), opened once per process.
 
     `weights` gives the weights of the base; it is called only if a subscription is ranked.
@@ -121,9 +132,9 @@ def _indexes(live: pa.Table, dialect: Dialect, weights: Callable[[], Weights]) -
     space = dialect.space.bounds if dialect.space.planar else None
     indexes = []
     if plain.num_rows:
-        indexes.append(build_index(plain, DELTA_METHOD, space=space, keep_source=False, analyser=dialect.analyser))
+        indexes.append(build_part(plain, DELTA_METHOD, space=space, keep_source=False, analyser=dialect.analyser))
     if ranked.num_rows:
         known = weights().of_ranked(ranked)
         method, analyser = RANK.default_method, dialect.analyser
-        indexes.append(build_index(ranked, method, known, space, keep_source=False, analyser=analyser))
+        indexes.append(build_part(ranked, method, known, space, keep_source=False, analyser=analyser))
     return indexes

@@ -25,7 +25,7 @@ from nearcast.errors import InvalidInput
 from nearcast.sharding.live.checkpoint import BatchInputs
 from nearcast.sharding.live.ownership import FolderLock, claim
 from nearcast.sharding.normalise import SOURCE_REJECTS_SCHEMA
-from nearcast.tables import RANKED_SCHEMA, write_table
+from nearcast.tables import write_table
 
 
 class StreamOutput:
@@ -62,9 +62,12 @@ class StreamOutput:
         return folder
 
     def commit(
-        self, inputs: BatchInputs, stage: Path, parts: Sequence[Any], change_rejects: Path | None
+        self, inputs: BatchInputs, stage: Path, parts: Sequence[Any], change_rejects: Path | None, schema: pa.Schema
     ) -> dict[str, Any]:
-        """Publish the files named in `parts`, and no others, in one step; return the manifest."""
+        """Publish the files named in `parts`, and no others, in one step; return the manifest.
+
+        Matches have `schema`.
+        """
         whole = self.root / "_staging" / f"whole-{uuid.uuid4().hex}"
         whole.mkdir()
         names = [name for part in parts for name in (part["file"], part["rejects"]) if name is not None]
@@ -72,7 +75,7 @@ class StreamOutput:
             (stage / name).rename(whole / name)
         n_rejected = _copy_rejects(change_rejects, whole)
         if not any(part["file"] for part in parts):  # readers find the columns even if nothing matched
-            write_table(RANKED_SCHEMA.empty_table(), whole / "part-none.parquet")
+            write_table(schema.empty_table(), whole / "part-none.parquet")
         manifest = {
             "batch": inputs.batch,
             "messages": sum(part["messages"] for part in parts),

@@ -27,6 +27,7 @@ from nearcast.sharding.routing.visits import Messages, route_messages
 from nearcast.sharding.weights import Weights
 from nearcast.storage.bundles import read_bundle, write_bundle
 from nearcast.tables import Dialect, OnBad, idf_weights, read_subscriptions
+from nearcast.tables.faults import rejected_positions
 from nearcast.tables.ids import IdColumn
 from nearcast.tables.messages import read_message_columns
 from nearcast.text.analyser import Analyser
@@ -127,7 +128,7 @@ class Router:
             more = self.assign_ranked(ranked, by_term, vocabulary) + np.array([len(owners), 0, 0])
             owners = np.concatenate([owners, ranked.owner_ids])
             triples = np.concatenate([triples, more])
-        good = np.delete(np.arange(subscriptions.num_rows), read.rejects["row"].to_numpy())
+        good = np.delete(np.arange(subscriptions.num_rows), rejected_positions(read.rejects))
         positions = good[rows_of_ids(read.ids, owners)]
         rows, shards = _distinct_pairs(positions[triples[:, 0]], triples[:, 1])
         return Assigned(rows, shards, distinct_keys(triples), len(read.ids), ranked.size, read.rejects)

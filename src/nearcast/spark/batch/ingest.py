@@ -41,6 +41,7 @@ from nearcast.spark.runtime.session import SparkSession, cores_of, spark_path
 from nearcast.spark.runtime.tasks import map_on_spark
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect
+from nearcast.tables.ids import INT64, STRING, IdType
 from nearcast.text.analyser import Analyser
 
 COUNTS = "_counts.json"
@@ -50,7 +51,7 @@ COUNTS = "_counts.json"
 class IngestOptions:
     """How raw files are read. By default `format` and `delimiter` follow from the ending of a file. `header` names the
     columns of CSV files without a header line. `make_ids` numbers the records instead of reading ids: (number of the
-    file << 40) + line.
+    file << 40) + line. With `id_type` "string", ids are texts.
     """
 
     format: str | None = None
@@ -58,6 +59,7 @@ class IngestOptions:
     encoding: str = "utf-8"
     header: tuple[str, ...] | None = None
     make_ids: bool = False
+    id_type: str = "int64"  # or "string"
     analyser: Analyser | str | None = None
     space: Sequence[float] | None = None
     part_bytes: int = 1 << 26
@@ -106,12 +108,21 @@ def check_ingest(
     for place in (out, rejects):
         check_replaceable(Path(mounted_path(place)))
     _check_encoding(options.encoding)
-    dialect = Dialect(Analyser.of(options.analyser), Space.of(options.space), "skip", whole_ids=True)
+    dialect = Dialect(Analyser.of(options.analyser), Space.of(options.space), "skip", id_type=_id_type(options))
     found = find_sources(sources, options.format)
     there = column_names_of(found, options.text_format)
     check_mapping(mapping, there, is_json=any(source.format == "jsonl" for source in found))
     columns = resolve_columns(kind, mapping, there, options.make_ids)
     return found, IngestRules(columns, dialect)
+
+
+def _id_type(options: IngestOptions) -> IdType:
+    types = {kind.name: kind for kind in (INT64, STRING)}
+    if options.id_type not in types:
+        raise InvalidInput(f"ids of a table are 'int64' or 'string', not {options.id_type!r}")
+    if options.make_ids and options.id_type != INT64.name:
+        raise InvalidInput("ids that are made are whole numbers; leave out --make-ids or --id-type")
+    return types[options.id_type]
 
 
 def _check_apart(out: str, rejects: str) -> None:

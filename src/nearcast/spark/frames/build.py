@@ -26,9 +26,10 @@ from nearcast.spark.runtime.session import DataFrame
 from nearcast.spark.runtime.tasks import REPORT_SQL, as_report, collect_reports
 from nearcast.storage.location import Location, locate
 from nearcast.tables import OnBad
+from nearcast.tables.input_checks.known_columns import POINTS, RADII
 from nearcast.text.analyser import Analyser
 
-SUBSCRIPTION_COLUMNS = (*SUBSCRIPTIONS_SCHEMA.names, "x", "y", "lon", "lat")
+SUBSCRIPTION_COLUMNS = (*SUBSCRIPTIONS_SCHEMA.names, *POINTS, *RADII)
 _SEED = 4
 
 
@@ -107,7 +108,7 @@ def select_named(
 def _require_known(name: str, known: Sequence[str], complaint: str) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, 1, 0.5)
-        remedy = f"do you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
+        remedy = f"do you mean '{near[0]}'?" if near else f"there are {', '.join(known)}."
         raise InvalidInput(f"{complaint} '{name}'; {remedy} Map it with columns=, or pass extra='ignore'")
 
 

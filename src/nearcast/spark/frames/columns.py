@@ -14,10 +14,11 @@ from nearcast.geo.space import BOX_COLUMNS
 from nearcast.sharding.frame_match import FrameColumns
 from nearcast.sharding.match_shards import MESSAGE_COLUMNS
 from nearcast.spark.runtime.session import DataFrame
+from nearcast.tables.input_checks.known_columns import POINTS
 
 MATCH_COLUMNS = ("message", "subscription", "score")
 _PART = re.compile(r"`([^`]*)`|([^.`]+)")
-_PLACES = ("x", "y", "lon", "lat", *BOX_COLUMNS)
+_PLACES = (*POINTS, *BOX_COLUMNS)
 
 
 class Sent(NamedTuple):

@@ -19,6 +19,7 @@ from nearcast.spark.runtime.failures import ATTEMPTS, is_spark_error
 from nearcast.spark.runtime.session import DataFrame
 from nearcast.spark.runtime.tasks import REPORT_SQL, collect_reports, report_once
 from nearcast.tables import Dialect
+from nearcast.tables.ids import INT64, IdType
 
 Sink = Callable[[DataFrame, int], None]
 OnBatch = Callable[[dict[str, Any]], None]
@@ -30,6 +31,7 @@ class BatchInput(NamedTuple):
 
     deliver: Deliver  # the task over its messages
     has_files: bool = False  # its rows are paths of files, which tasks read
+    message_ids: IdType = INT64
     has_changes: bool = False  # its rows are structs, `message` or `change` (see join_changes)
 
 
@@ -94,11 +96,11 @@ class Batches:
         messages = frame.where("message IS NOT NULL").select("message.*") if self.input.has_changes else frame
         checkpoint = self.chooser.checkpoint
         stage = self.output.stage()
-        job = StreamJob(checkpoint.base_of(inputs), checkpoint.delta_path(inputs), str(stage))
+        job = StreamJob(checkpoint.base_of(inputs), checkpoint.delta_path(inputs), str(stage), self.input.message_ids)
         parts = self._deliver(job, messages, inputs, is_repeated)
         has_rejects = inputs.delta is not None and (inputs.new_changes or inputs.files)
         rejects = checkpoint.deltas / str(inputs.delta) / "rejects.parquet" if has_rejects else None
-        manifest = self.output.commit(inputs, stage, parts, rejects)
+        manifest = self.output.commit(inputs, stage, parts, rejects, job.schema)
         checkpoint.attempts(batch, self.most_attempts).forget()
         return manifest
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.arrays.arrow import one_array
 from nearcast.arrays.bundle import write_whole
 from nearcast.errors import NearcastError
 from nearcast.ingest.row_groups import Source, n_rows_of
@@ -26,7 +27,7 @@ from nearcast.ingest.stream_batch import dialect_of
 from nearcast.sharding.live.checkpoint import StreamCheckpoint
 from nearcast.sharding.live.delta import Delta, is_among
 from nearcast.sharding.live.input_chooser import Compacted
-from nearcast.sharding.normalise import SUBSCRIPTIONS_SCHEMA, normalise_subscriptions, served_dialect
+from nearcast.sharding.normalise import ids_with_repeats, normalise_subscriptions, served_dialect
 from nearcast.sharding.sharded_index import ShardedIndex, index_weights
 from nearcast.spark.batch.build import OWN_TABLE, build_sharded
 from nearcast.spark.batch.duplicate_ids import open_source
@@ -35,6 +36,8 @@ from nearcast.spark.runtime.session import SparkSession
 from nearcast.spark.runtime.tasks import task_numbers
 from nearcast.storage.location import locate
 from nearcast.tables import Dialect, read_subscriptions
+from nearcast.tables.faults import Faults, rejected_positions
+from nearcast.tables.ids import STRING
 from nearcast.text.vocabulary import Vocabulary
 
 _TABLE = "_table"  # a file in versions that compaction made: the path of the table that it was built from
@@ -126,6 +129,7 @@ def write_merged(session: SparkSession, subscriptions: str, delta: Path, folder:
     source = open_source(session, subscriptions, duplicates)
     kept = functools.partial(untouched, source, str(delta / "touched.parquet"), dialect)
     inserted = session.read.parquet(str(delta / "subscriptions.parquet"))
+    inserted = inserted.withColumn("id", inserted["id"].cast("string" if dialect.id_type is STRING else "long"))
     n_tasks = len(source.tasks)
     base = session.range(0, n_tasks, 1, max(1, n_tasks)).mapInArrow(kept, inserted.schema)
     base.unionByName(inserted).write.parquet(str(folder))
@@ -136,11 +140,12 @@ def untouched(
     source: Source, touched_path: str, dialect: Dialect, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The task of mapInArrow: rows of a subscriptions table that no change has touched."""
-    touched = pq.read_table(touched_path, partitioning=None)["id"].to_numpy()
+    touched = one_array(pq.read_table(touched_path, partitioning=None)["id"])
     for task in task_numbers(batches):
         table = source.read(task).table
         read = read_subscriptions(table, Vocabulary(), served_dialect(dialect))
-        good = np.delete(np.arange(table.num_rows), read.rejects["row"].to_numpy())  # the base has no rejects either
-        is_kept = ~is_among(read.ids, touched)
-        kept = normalise_subscriptions(table.take(pa.array(good[is_kept])), read.ids[is_kept], dialect)
-        yield from kept.cast(SUBSCRIPTIONS_SCHEMA).combine_chunks().to_batches()
+        good = np.delete(np.arange(table.num_rows), rejected_positions(read.rejects))  # the base has no rejects either
+        ids = ids_with_repeats(table, Faults(table.num_rows, "skip"), dialect.id_type).arrow(good)
+        is_kept = pa.array(~is_among(ids, touched))
+        kept = normalise_subscriptions(table.take(pa.array(good).filter(is_kept)), ids.filter(is_kept), dialect)
+        yield from kept.combine_chunks().to_batches()

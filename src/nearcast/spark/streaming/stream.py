@@ -33,6 +33,7 @@ from nearcast.spark.runtime.session import DataFrame, SparkSession
 from nearcast.spark.streaming.batches import Batches, BatchInput, OnBatch, Sink, join_changes
 from nearcast.spark.streaming.broker import open_sink, open_source
 from nearcast.spark.streaming.compaction import Compactor
+from nearcast.tables.ids import INT64, STRING, IdType
 
 _POLL_SECONDS = 0.2
 _STARTS = 3  # of a query whose Python worker was too slow to start
@@ -125,7 +126,8 @@ def stream(
     places = _Places(_index_path(index), out, os.fspath(checkpoint or f"{out}-checkpoint"), folder)
     with plain_failures():
         source = messages if frame is None else join_changes(messages, frame)
-        query = StreamQuery(source, BatchInput(deliver_rows, has_changes=frame is not None), places, given)
+        how = BatchInput(deliver_rows, message_ids=_id_type_of(messages), has_changes=frame is not None)
+        query = StreamQuery(source, how, places, given)
         query.start()
     return query
 
@@ -251,6 +253,11 @@ def _check_frames(messages: Any, changes: Any) -> None:
             raise InvalidInput(f"this is not a streaming DataFrame but {type(frame).__name__}; use spark.readStream")
     if changes is not None and not {"op", "id"} <= {*changes.columns}:
         raise InvalidInput(f"changes need a column 'op' and a column 'id'; they have {', '.join(changes.columns)}")
+
+
+def _id_type_of(messages: DataFrame) -> IdType:
+    types = dict(messages.dtypes)
+    return STRING if types.get("id") == "string" else INT64
 
 
 def _index_path(index: IndexHandle | Paths) -> str:

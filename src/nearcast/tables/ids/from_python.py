@@ -24,7 +24,8 @@ def id_column(given: Any, name: str = "id") -> IdColumn:
         return _of_arrow(given, name)
     if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.ndim == 1:
         return IdColumn(INT64, _whole(given, name), None)
-    if not isinstance(given, Iterable) or isinstance(given, dict | bytes):
+    is_one = isinstance(given, np.ndarray) and given.ndim == 0
+    if is_one or not isinstance(given, Iterable) or isinstance(given, dict | bytes):
         raise InvalidInput(f"ids are given as an id or a list of ids, not {type(given).__name__}", column=name)
     values = [_plain(each) for each in given]
     if not values:

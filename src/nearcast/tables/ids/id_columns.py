@@ -67,16 +67,20 @@ def as_outside(values: pa.Array, kind: IdType) -> pa.Array:
     return values
 
 
-def read_ids(table: pa.Table, faults: Faults, what: str, *, may_repeat: bool = False, whole: bool = False) -> IdColumn:
-    """The column `id`. Missing, repeated, fractional and too large ids are faults; with `whole`, all but whole numbers
-    and their texts.
+def read_ids(
+    table: pa.Table, faults: Faults, what: str, *, may_repeat: bool = False, of: IdType | None = None
+) -> IdColumn:
+    """The column `id`. Missing, repeated, fractional and too large ids are faults. With `of`, ids are of that type:
+    texts of whole numbers are read as these, and whole numbers as their texts.
     """
     require_one(table, ("id",), what)
     values = column(table, "id")
     if values is None:
         faults.add_where(np.ones(table.num_rows, bool), "id", "no id; give each row a whole number, a string or a UUID")
         return IdColumn(INT64, np.zeros(table.num_rows, np.int64), None)
-    kind = INT64 if whole else type_of(values.type)
+    kind = type_of(values.type) if of is None else of
+    if kind is STRING and type_of(values.type) is INT64:
+        values = pa.array(whole_numbers(values, "id", faults), mask=is_null_mask(values)).cast(pa.string())
     if kind.is_number:
         numbers = whole_numbers(values, "id", faults)
         ids = IdColumn(INT64, numbers, None)

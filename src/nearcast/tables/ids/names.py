@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nearcast.arrays.arrow import MAX_OFFSET
+from nearcast.arrays.arrow import MAX_OFFSET, large_string_array
+from nearcast.arrays.checked import checked_column, require_starts
 from nearcast.arrays.growable import grown
 from nearcast.arrays.ragged import distinct
 from nearcast.errors import InvalidInput
@@ -360,6 +361,41 @@ class Names:
             made._entry_of = np.full(made._high, UNKNOWN, np.int32)
             made._entry_of[made._number_of] = np.arange(made._n_numbered)
         return made
+
+    @classmethod
+    def rebuilt(cls, arrays: dict[str, np.ndarray], header: dict[str, Any] | None) -> Names:
+        """`from_arrays` of what nobody vouches for. Raises InvalidInput; the hash table is made anew."""
+        made = cls()
+        made.type = INT64 if header is None else of_header(header["type"])
+        if made.is_plain or header is None:
+            return made
+        starts, raw = (
+            checked_column(arrays["id_starts"], np.int64, "ids"),
+            checked_column(arrays["id_bytes"], np.uint8, "ids"),
+        )
+        require_starts(starts, len(raw), "ids")
+        n, kind = len(starts) - 1, made.type
+        if kind is not None and kind.name == "uuid" and (np.diff(starts) != UUID_BYTES).any():
+            raise InvalidInput("an id is no UUID")
+        large_string_array(raw, starts).validate(full=kind is not None and kind.name != "uuid")
+        made._strings.reset(raw, starts)
+        numbers = checked_column(arrays["numbers"], np.int32, "numbers", n) if "numbers" in arrays else np.arange(n)
+        free = checked_column(arrays["free"], np.int32, "free") if "numbers" in arrays else numbers[:0]
+        made._high, all_numbers = len(numbers) + len(free), np.sort(np.concatenate([numbers, free]))
+        if len(made._strings) != n or not np.array_equal(all_numbers, np.arange(made._high)):
+            raise InvalidInput("the ids and their numbers do not fit together")
+        made._number_of, made._free, made._n_numbered = numbers.astype(np.int32), free.astype(np.int32), n
+        made._entry_of = np.full(made._high, UNKNOWN, np.int32)
+        made._entry_of[numbers] = np.arange(n)
+        made._is_ordered = False
+        return made
+
+    def are_known(self, numbers: np.ndarray) -> bool:
+        """Whether each of these is the number of an id."""
+        if self.is_plain or len(numbers) == 0:
+            return True
+        is_within = 0 <= int(numbers.min()) and int(numbers.max()) < self._high
+        return is_within and bool((self._entries(numbers) != UNKNOWN).all())
 
 
 def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

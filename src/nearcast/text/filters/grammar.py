@@ -11,6 +11,7 @@ import functools
 import re
 
 from nearcast.errors import ExpressionError
+from nearcast.limits import LIMITS
 from nearcast.text.filters.condition import Condition, Operand, number_of, time_of
 
 NOT_ATTRIBUTES = frozenset(
@@ -106,6 +107,8 @@ class _Reader:
         while self.is_sign(","):
             self.at += 1
             found.append(self.value())
+            if len(found) > LIMITS.filter_values:
+                raise self.error(f"more than {LIMITS.filter_values:,} values in a list", self.pieces[self.at][2])
         if not self.is_sign(")"):
             raise self.error("a list that is never closed", self.pieces[self.at][2])
         self.at += 1

@@ -7,6 +7,7 @@ import re
 _SMALL_OPERATOR = re.compile(r"and|or|not", re.IGNORECASE)
 _FIELD = re.compile(r"[^\W\d_]\w*:[^\s:/]\S*")  # not 10:30, :smile: or https://...
 _SYMBOL = {"&": "AND", "&&": "AND", "|": "OR", "||": "OR", "!": "NOT", "-": "NOT"}
+_LONGEST_SHOWN = 80
 PREFIX_RULE = "a prefix is one word of at least 2 letters with a * behind it, as in incid*"
 
 
@@ -16,6 +17,8 @@ def near_miss(word: str) -> str:
         return f"'{word}' is not an operator: write {word.upper()}, or \"{word}\" in quotes for the word,"
     if word in _SYMBOL:
         return f"'{word}' is not an operator: write {_SYMBOL[word]},"
+    if len(word) > _LONGEST_SHOWN:
+        return near_miss(f"{word[: _LONGEST_SHOWN - 3]}...")
     if word.startswith("!") and word[1:2].isalnum():
         return f"'{word}' is not a word: write NOT {word[1:]}, or -{word[1:]},"
     if _FIELD.fullmatch(word):

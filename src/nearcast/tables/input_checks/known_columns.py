@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS
 from nearcast.model import KINDS, WINDOW_KINDS
 
-Extra = str | Sequence[str]
-"""What happens to columns that nearcast does not know: "raise", "ignore", or the names of those that may be there."""
-
+GEOMETRY = "geometry"
 WORDS = ("tokens", "text")
-POINTS = ("x", "y", "lon", "lat")
+POINTS = ("x", "y", "lon", "lat", "lng", "longitude", "latitude")
+RADII = ("km", "m", "miles", "radius_km")
 TIMES = ("time", "expires")
 MESSAGE_COLUMNS = ("id", *WORDS, *POINTS, *BOX_COLUMNS, *TIMES)
-_SUBSCRIPTION_COLUMNS = ("id", "expression", "tokens", "region", *POINTS, *BOX_COLUMNS, "kind", "window", "expires")
+_SUBSCRIPTION_COLUMNS = (
+    "id",
+    "expression",
+    "tokens",
+    "region",
+    *POINTS,
+    *RADII,
+    *BOX_COLUMNS,
+    "kind",
+    "window",
+    "expires",
+)
 
 _MEANT = {
     "query": "expression",
@@ -48,20 +60,18 @@ def subscription_columns() -> list[str]:
     return [*dict.fromkeys([*_SUBSCRIPTION_COLUMNS, *(own.name for kind in kinds for own in kind.parameters)])]
 
 
-def read_extra(extra: Extra) -> tuple[str, ...] | None:
-    """The names of unknown columns that may be there; None if any may."""
-    if extra == "ignore":
-        return None
-    if extra == "raise":
-        return ()
-    names = [] if isinstance(extra, str) or not isinstance(extra, Iterable) else [*extra]
-    if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidInput(f"extra= is 'raise', 'ignore' or a list of column names, not {extra!r}", column="extra")
-    return tuple(names)
+def geometry_extension(field: pa.Field) -> str:
+    """The name of the extension type of a column, or an empty text."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return str(field.type.extension_name)
+    return str((field.metadata or {}).get(b"ARROW:extension:name", b"").decode())
 
 
-def check_subscription_columns(names: Sequence[str], allowed: tuple[str, ...] | None) -> None:
+def check_subscription_columns(schema: pa.Schema, allowed: tuple[str, ...] | None) -> None:
     """Raise InvalidInput for a table that looks like messages, and for a column that subscriptions do not have."""
+    names = schema.names
+    if not names:
+        raise InvalidInput("the table of subscriptions has no columns")
     if allowed is None:
         return
     known, there = subscription_columns(), set(names)
@@ -73,7 +83,8 @@ def check_subscription_columns(names: Sequence[str], allowed: tuple[str, ...] | 
             column=own,
         )
     for name in names:
-        if name not in known and name not in allowed and not name.startswith(_OF_PANDAS):
+        is_place = name == GEOMETRY and geometry_extension(schema.field(name)).startswith("geoarrow.")
+        if name not in known and name not in allowed and not (is_place or name.startswith(_OF_PANDAS)):
             raise InvalidInput(
                 f"subscriptions have no such column; {_hint(name, known)}, drop it, or name it as payload with "
                 f"extra=['{name}'] (--extra {name})",
@@ -87,6 +98,8 @@ def check_message_columns(names: Sequence[str], allowed: tuple[str, ...] | None)
     Any further column is an attribute. One is misspelt if it is nearly the name of a column that is missing. `allowed`
     are never misspelt: columns that `keep=` or a filter names.
     """
+    if not names:
+        raise InvalidInput("the table of messages has no columns")
     if allowed is None:
         return
     own = _sign_of_subscriptions([name for name in names if name not in allowed])
@@ -118,7 +131,9 @@ def _absent(there: set[str]) -> list[str]:
     """The columns of messages that the table lacks. A place and words may be given in one of several ways."""
     absent = [name for name in ("id", *TIMES) if name not in there]
     absent += [] if there & {*WORDS} else WORDS
-    has_place = any(there >= {*place} for place in (POINTS[:2], POINTS[2:], BOX_COLUMNS))
+    has_place = any(
+        there >= {*place} for place in (("x", "y"), ("lon", "lat"), ("lng", "lat"), POINTS[5:], BOX_COLUMNS)
+    )
     return absent + ([] if has_place else [name for name in (*POINTS, *BOX_COLUMNS) if name not in there])
 
 
@@ -133,5 +148,5 @@ def _misspelt(name: str, absent: Sequence[str]) -> str | None:
 
 def _hint(name: str, known: Sequence[str]) -> str:
     meant = _MEANT.get(name.strip().lower())
-    near = [meant] if meant in known else difflib.get_close_matches(name.strip().lower(), known, 1, 0.5)
+    near = [meant] if meant in known else difflib.get_close_matches(name.strip().lower(), known, 1, 0.6)
     return f"do you mean '{near[0]}'? Rename it" if near else f"there are {', '.join(known)}. Rename it"

@@ -1,0 +1,1 @@
+"""Forms of regions that become GeoJSON before they are read."""

@@ -1,0 +1,1 @@
+"""Every form of a place of a subscription, as text."""
