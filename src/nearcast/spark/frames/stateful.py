@@ -76,7 +76,7 @@ def top(  # noqa: PLR0913  what TopK takes, and where
     size = window_size_of(table, window)
     given = _without_none(method=method, space=space, max_dist=max_dist, analyser=analyser)
     TopK(window=size, weights=weights, **given)  # checks the options
-    dialect = Dialect(Analyser.of(analyser), Space.of(space), check_on_bad(on_bad))
+    dialect = Dialect(Analyser.of(analyser), Space.of(space), check_on_bad(on_bad), extra=())
     vocabulary = Vocabulary()
     _, read = read_top_subscriptions(table, vocabulary, dialect)
     by_term = idf_weights(read, vocabulary) if weights is None else read_weights(weights, vocabulary)
@@ -109,7 +109,7 @@ def moving(  # noqa: PLR0913  what Moving takes, and where
     and time. The other arguments are those of `top`.
     """
     given = _without_none(method=method, space=space, analyser=analyser)
-    dialect = Dialect(Analyser.of(analyser), Moving(**given).space, check_on_bad(on_bad), (MATCH.name,))
+    dialect = Dialect(Analyser.of(analyser), Moving(**given).space, check_on_bad(on_bad), (MATCH.name,), extra=())
     read = read_subscriptions(_table_of(subscriptions), Vocabulary(), dialect)
     job = StatefulJob("moving", checked_shards(shards), os.fspath(state), given, delay_of(delay), on_bad)
     job = start_job(job, read, None)
