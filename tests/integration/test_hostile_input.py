@@ -22,7 +22,7 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.space import Space
 from nearcast.limits import LIMITS, Limits, variable
 from nearcast.tables import as_arrow
-from nearcast.tables.json_lines import depth_of, fault_of
+from nearcast.tables.input_checks.json_lines import depth_of, fault_of
 from nearcast.text.clauses import clauses
 from nearcast.text.expression import parse
 from nearcast.text.unicode_tokens import normal_form
