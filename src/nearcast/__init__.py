@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nearcast.engine.engine import open_engine as open_engine
     from nearcast.engine.index import Index as Index
     from nearcast.engine.index import build_index as build_index
-    from nearcast.engine.saved_index import open_index as open_index
+    from nearcast.engine.saved.saved_index import open_index as open_index
     from nearcast.errors import InvalidInput as InvalidInput
     from nearcast.errors import MadeIds as MadeIds
     from nearcast.errors import MostlyRejected as MostlyRejected
@@ -52,7 +52,7 @@ _MODULES = {
     "build_index": "nearcast.engine.index",
     "methods": "nearcast.engine.catalogue",
     "open_engine": "nearcast.engine.engine",
-    "open_index": "nearcast.engine.saved_index",
+    "open_index": "nearcast.engine.saved.saved_index",
     "open_topk": "nearcast.topk.topk",
 }
 

@@ -75,7 +75,7 @@ def test_the_new_kind_passes_every_check() -> None:
 
 
 def test_tables_read_and_refuse_its_parameter(near_centre: Kind) -> None:
-    dialect = nc.build_index(rows(), space=UNIT)._dialect("raise")
+    dialect = nc.build_index(rows(), space=UNIT).subscription_dialect("raise")
     read = read_subscriptions(rows(), nc.Vocabulary(), dialect)
     assert read.rows(near_centre).params["reach"].tolist() == [0.2, 0.25]
     with pytest.raises(nc.InvalidInput, match="row 1, column 'reach': 3.0 is not within 0 to 2"):

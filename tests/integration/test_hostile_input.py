@@ -22,7 +22,7 @@ from nearcast.geo.geojson import parse_region
 from nearcast.geo.space import Space
 from nearcast.limits import LIMITS, Limits, variable
 from nearcast.tables import as_arrow
-from nearcast.tables.json_lines import depth_of, fault_of
+from nearcast.tables.input_checks.json_lines import depth_of, fault_of
 from nearcast.text.clauses import clauses
 from nearcast.text.expression import parse
 from nearcast.text.unicode_tokens import normal_form
@@ -64,7 +64,7 @@ def test_json_lines_nested_too_deeply_are_refused_by_line(
     file.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
     with pytest.raises(nc.InvalidInput, match=f"nested more than {LIMITS.json_depth} deep") as caught:
         nc.build_index(str(file))
-    assert caught.value.row == 2
+    assert caught.value.row == 3
 
 
 @pytest.mark.parametrize("line", ["null", '"a"', "1", "[]", "{} null", "{}, {}", "nullnull", '{"id": 2} "}"', "}{"])
@@ -73,7 +73,7 @@ def test_lines_that_are_no_object_are_refused(tmp_path: Path, line: str) -> None
     file.write_text('{"id": 1, "tokens": ["a"], "x": 0, "y": 0}\n\n' + line + "\n")
     with pytest.raises(nc.InvalidInput, match="the line is no JSON object") as caught:
         nc.build_index(str(file))
-    assert caught.value.row == 2
+    assert caught.value.row == 3
 
 
 @pytest.mark.parametrize("line", [' {"a": {}} ', '{"a": {"b": [1]}, "c": "}{"}\r', "{}", "{ }", '{"a": "\\"}"}'])
@@ -87,7 +87,7 @@ def test_objects_of_any_form_are_read(tmp_path: Path, line: str) -> None:
 def test_brackets_in_strings_are_no_depth(tmp_path: Path) -> None:
     file = tmp_path / "m.jsonl"
     file.write_text('{"id": 1, "expression": "", "region": "world", "note": "' + "[" * 1000 + '"}\n')
-    assert len(nc.build_index(str(file))) == 1
+    assert len(nc.build_index(str(file), extra=["note"])) == 1
     assert [depth_of(text) for text in (b"", b'"[\\"["', b"[[]]", b'{"a": [1, 2], "b": {}}', b'["')] == [0, 0, 2, 2, 1]
 
 

@@ -43,7 +43,7 @@ def assert_spark_equals_the_library(
         pq.write_table(table.slice(half), folder / name / "b.parquet", row_group_size=1 + half // 3)
     paths = [str(folder / name) for name in ("subscriptions", "index", "messages")]
     build_sharded(spark, paths[0], paths[1], shards=n_shards, messages=paths[2], method=method)
-    wanted = nc.build_index(subscriptions, method=method).match(messages)
+    wanted = nc.build_index(subscriptions, method=method, extra=["name"]).match(messages)
     for layout in ("replicated", "sharded"):
         out = folder / layout
         counts = match_batch(spark, paths[1], paths[2], str(out), layout=layout, rows_per_task=messages.num_rows // 3)

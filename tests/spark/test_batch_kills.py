@@ -33,7 +33,7 @@ def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, p
     pq.write_table(messages, folder / "messages.parquet", row_group_size=800)
     pq.write_table(subscriptions, folder / "subscriptions.parquet")
     build_sharded(spark, str(folder / "subscriptions.parquet"), str(folder / "index"), shards=3, method="pyramid")
-    return folder, nc.build_index(subscriptions, method="pyramid").match(messages)
+    return folder, nc.build_index(subscriptions, method="pyramid", extra=["name"]).match(messages)
 
 
 def run(folder: Path, *batches: str) -> subprocess.CompletedProcess[str]:

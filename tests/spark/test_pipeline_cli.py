@@ -80,7 +80,7 @@ def test_the_demo_reports_what_each_step_did(demo: Any) -> None:
 def test_the_demo_s_matches_are_the_library_s(demo: Any, out: Path, year: Path) -> None:
     messages = as_arrow(year)
     subscriptions = subscriptions_table(sample_messages().take(pa.array(range(0, 7493, EVERY))), int(N_DRAWN))
-    wanted = nc.build_index(subscriptions, "pyramid").match(messages)
+    wanted = nc.build_index(subscriptions, "pyramid", extra=["name"]).match(messages)
     assert pairs(out / "matches").equals(wanted)
     got = pairs(out / "stream" / "matches")
     assert 0 < got.filter(pa.compute.equal(got["subscription"], REMOVED_ID)).num_rows, "it went only in mid-stream"

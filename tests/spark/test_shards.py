@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import nearcast as nc
 from nearcast.arrays.jit import JIT_DISABLED
-from nearcast.engine.saved_index import open_index
+from nearcast.engine.saved.saved_index import open_index
 from nearcast.errors import CorruptFile, InvalidInput, UnknownMethod
 from nearcast.geo.space import LONLAT
 from nearcast.ingest.row_groups import in_tasks, pieces_of, read_pieces, sampled_rows

@@ -49,11 +49,11 @@ def test_the_stream_equals_the_library_on_the_shipped_messages(spark: Any, tmp_p
     put(changes_table(), tmp_path / "changes")
     put(messages.slice(half), tmp_path / "incoming")
     run_stream(spark, *paths, changes=str(tmp_path / "changes"), once=True)
-    index = nc.build_index(before, method="pyramid")
+    index = nc.build_index(before, method="pyramid", extra=["name"])
     wanted = [index.match(messages.slice(0, half))]
     changes = changes_table()
     index.remove(changes["id"].to_pylist())
-    index.insert(changes.filter(pc.equal(changes["op"], "insert")))
+    index.insert(changes.filter(pc.equal(changes["op"], "insert")), extra=["op"])
     wanted.append(index.match(messages.slice(half)))
     assert delivered(tmp_path / "matches").equals(scored(pa.concat_tables(wanted).sort_by(IN_ORDER)))
 

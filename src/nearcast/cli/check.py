@@ -26,7 +26,7 @@ def check(
     from rich.text import Text
 
     from nearcast.cli.console import show
-    from nearcast.engine.checking import check_path
+    from nearcast.engine.saved.checking import check_path
 
     found = check_path(path, out)
     lines = "\n".join(f"{each['path']}: {each['format']}, {each['checked']}" for each in found)

@@ -34,7 +34,7 @@ def explain(
     from nearcast.cli.console import show
     from nearcast.cli.match_actions import is_index
     from nearcast.engine.index import build_index
-    from nearcast.engine.saved_index import open_index
+    from nearcast.engine.saved.saved_index import open_index
     from nearcast.tables import as_arrow
 
     if is_index(subscriptions):

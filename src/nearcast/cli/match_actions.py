@@ -18,7 +18,7 @@ from rich.progress import Progress
 from nearcast.arrays.ragged import starts_of
 from nearcast.cli.console import name_value_grid, note, progress, show, text_table, warn, working
 from nearcast.engine.index import Index, build_index
-from nearcast.engine.saved_index import open_index
+from nearcast.engine.saved.saved_index import open_index
 from nearcast.errors import InvalidInput, MadeIds, MostlyRejected
 from nearcast.indexes.auto import Auto
 from nearcast.matching.variant import option_of

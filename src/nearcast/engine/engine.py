@@ -298,7 +298,7 @@ class Engine:
 
         All of it is saved: subscriptions of all kinds, windows, live messages, the newest time. The clock is not.
         """
-        from nearcast.engine.saved_engine import save_engine
+        from nearcast.engine.saved.saved_engine import save_engine
 
         with self._versions.pause():
             self._saved = save_engine(self, path)
@@ -308,7 +308,7 @@ class Engine:
 
         Its clock must be picklable.
         """
-        from nearcast.engine.saved_engine import engine_state, reopened_engine, restored_engine
+        from nearcast.engine.saved.saved_engine import engine_state, reopened_engine, restored_engine
 
         with self._versions.pause():
             if self._saved is not None and self._saved[2] == self._versions.number and self._results is None:
@@ -558,6 +558,6 @@ class Engine:
 
 def open_engine(path: str | os.PathLike[str], verify: bool = True, *, clock: Callable[[], float] = time.time) -> Engine:
     """A saved engine. It continues where it was; the files do not change."""
-    from nearcast.engine.saved_engine import opened_engine
+    from nearcast.engine.saved.saved_engine import opened_engine
 
     return opened_engine(path, verify, clock)

@@ -499,7 +499,7 @@ class Index(WithRejects):
         By path the other process maps the saved index, and refuses another one that is at the path by then.
         """
         if self._saved is not None and self._saved[2] == self.versions.number:
-            from nearcast.engine.saved_index import reopened_index
+            from nearcast.engine.saved.saved_index import reopened_index
 
             return reopened_index, self._saved[:2]
         with self.versions.pause():

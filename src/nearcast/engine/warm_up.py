@@ -17,7 +17,7 @@ import pyarrow as pa
 from nearcast.engine.catalogue import methods
 from nearcast.engine.engine import Engine
 from nearcast.engine.index import Index, build_index
-from nearcast.engine.saved_index import open_index
+from nearcast.engine.saved.saved_index import open_index
 from nearcast.engine.warm_moving import warm_moving
 from nearcast.geo.space import LONLAT, Space
 from nearcast.matching.method import find_method, kinds_of

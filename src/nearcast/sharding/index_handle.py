@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nearcast.arrays.manifest import MANIFEST
 from nearcast.engine.index import Index
-from nearcast.engine.saved_index import open_index
+from nearcast.engine.saved.saved_index import open_index
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import Space
 from nearcast.model import KINDS

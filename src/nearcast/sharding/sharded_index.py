@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 
 from nearcast.engine.index import Index
-from nearcast.engine.saved_index import open_index
+from nearcast.engine.saved.saved_index import open_index
 from nearcast.errors import CorruptFile, ForeignVersion, InvalidInput, StorageError
 from nearcast.sharding.routing.replicas import Replicas, open_replicas
 from nearcast.sharding.routing.router import Router

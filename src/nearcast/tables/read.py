@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from nearcast.arguments import a_path
 from nearcast.errors import InvalidInput, StorageError
 from nearcast.tables.ids.from_python import id_values
-from nearcast.tables.json_lines import require_shallow
+from nearcast.tables.input_checks.json_lines import require_shallow
 
 if TYPE_CHECKING:
     from nearcast.storage.location import Location

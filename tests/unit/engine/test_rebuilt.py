@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nearcast as nc
-from nearcast.engine.rebuilt import rebuilt_index
+from nearcast.engine.saved.rebuilt import rebuilt_index
 from nearcast.errors import CorruptFile
 from nearcast.matching.subscription_set import SubscriptionSet
 from nearcast.storage.index_folder import load_index, save_index

@@ -89,7 +89,7 @@ def test_the_terms_of_a_message_are_sorted_and_distinct() -> None:
     assert vocabulary.terms(["\udcff", "a", "\udcc3\udca9", "東京"]).tolist() == [1, 8]
     assert vocabulary.terms(token for token in ("né", "b\n")).tolist() == [5]
     assert vocabulary.terms(["a"]).dtype == np.int32
-    with pytest.raises(TypeError):
+    with pytest.raises(InvalidInput, match="tokens are a list of strings"):
         vocabulary.terms([b"a"])  # type: ignore[list-item]
 
 

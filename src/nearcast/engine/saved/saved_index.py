@@ -19,7 +19,7 @@ def open_index(path: str | os.PathLike[str], verify: bool = True, *, trust: bool
 
     saved = open_saved(path, a_flag(verify, "verify"))
     if not a_flag(trust, "trust"):
-        from nearcast.engine.rebuilt import rebuilt_index  # few indexes are strangers'
+        from nearcast.engine.saved.rebuilt import rebuilt_index  # few indexes are strangers'
 
         return rebuilt_index(saved.arrays, saved.header)
     index = Index.restored(saved.arrays, saved.header)

@@ -9,8 +9,8 @@ from nearcast.arguments import a_path
 from nearcast.arrays.bundle import read_bundle
 from nearcast.arrays.manifest import MANIFEST, format_of
 from nearcast.engine.index import Index
-from nearcast.engine.rebuilt import rebuilt_index, rebuilt_vocabulary
-from nearcast.engine.saved_engine import ENGINE_FORMAT
+from nearcast.engine.saved.rebuilt import rebuilt_index, rebuilt_vocabulary
+from nearcast.engine.saved.saved_engine import ENGINE_FORMAT
 from nearcast.errors import CorruptFile, InvalidInput, NotSaved
 from nearcast.matching.subscription_set import part_of
 from nearcast.moving.moving import MOVING_FORMAT
