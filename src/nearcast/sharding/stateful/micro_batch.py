@@ -72,10 +72,10 @@ def run_micro_batch(
 
 def _taken(job: StatefulJob, shard: int, name: str | None) -> ShardState | None:
     """The state of this name: from this process, which then no longer has it, or from its files."""
-    held, state = _resident.pop((job.folder, shard), (None, None))
+    resident, state = _resident.pop((job.folder, shard), (None, None))
     if name is None:
         return None
-    if held == name:
+    if resident == name:
         return state
     return _restored(job, *Snapshots(job.folder, shard).read(SnapshotName.of(name)))
 
