@@ -40,6 +40,8 @@ from nearcast.text.vocabulary import Vocabulary
 
 MOVING_FORMAT = ("nearcast-moving", 2)
 
+NOT_FOLLOWING = "subscription {} is no circle and no point, so it cannot follow a point; give its new box"
+
 _SMALLEST_VOCABULARY = 4096
 """Words of messages that are gone are kept until so many have come."""
 
@@ -96,6 +98,15 @@ class Moving(WithRejects):
 
     def __contains__(self, subscription: Any) -> bool:
         return bool(self._set.subscribers.are_known(self.names.find_any(subscription)).any())
+
+    def are_known(self, ids: IdColumn) -> np.ndarray:
+        """bool[n]: whether there are subscriptions with these ids."""
+        return self._set.subscribers.are_known(self.names.find(ids))
+
+    def follow_points(self, ids: IdColumn) -> np.ndarray:
+        """bool[n]: whether the region of each subscription can follow a point: it is a circle or a point."""
+        numbers = self.names.find(ids)
+        return np.isin(numbers, self._set.subscribers.tied_to_places(numbers), invert=True)
 
     def __repr__(self) -> str:
         contents = f"{len(self):,} subscriptions, {self.n_messages:,} live messages"
@@ -160,7 +171,7 @@ class Moving(WithRejects):
         `places` is float64[n, 4] (xmin, ymin, xmax, ymax: the new region is this box), or float64[n, 2] (x, y: circles
         and points keep their size and follow).
         """
-        return self._table(self._steps.step(self._moment(now), moved=(self._known(ids), _places(places))))
+        return self._table(self._steps.step(self._moment(now), moved=self._moves(ids, places)))
 
     def advance(self, now: Time) -> pa.Table:
         """Set the clock; return the changes. What expires at `now` is gone."""
@@ -173,13 +184,14 @@ class Moving(WithRejects):
         ids: Any = None,
         places: Any = None,
         *,
+        on_bad: OnBad = "raise",
         extra: Extra = "raise",
     ) -> pa.Table:
         """Advance, move and publish in one step, of which only the net changes are returned."""
-        moment, moved = self._moment(now), None if ids is None else (self._known(ids), _places(places))
+        moment, moved = self._moment(now), None if ids is None else self._moves(ids, places)
         if messages is None:
             return self._table(self._steps.step(moment, None, moved))
-        arrivals, words, attributes = self._read_messages(messages, "raise", extra)
+        arrivals, words, attributes = self._read_messages(messages, on_bad, extra)
         changes = self._table(self._steps.step(moment, arrivals, moved))
         self._keep(words, attributes)
         return changes
@@ -238,6 +250,13 @@ class Moving(WithRejects):
             reason = f"no subscription {given.python([row])[0]!r}; subscribe it first"
             raise InvalidInput(reason, row=row, column="id")
         return numbers
+
+    def _moves(self, ids: Any, places: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(numbers of subscribed ids, their places)."""
+        numbers, to = self._known(ids), _places(places)
+        if to.shape[1] == 2 and len(tied := self._set.subscribers.tied_to_places(numbers)):
+            raise InvalidInput(NOT_FOLLOWING.format(repr(self.names.python(tied[:1])[0])), column="id")
+        return numbers, to
 
     def _table(self, changes: Changes) -> pa.Table:
         """The changes table of a step, sorted by (message, subscription). Ids that are gone may be forgotten then."""

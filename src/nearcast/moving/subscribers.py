@@ -112,8 +112,6 @@ class Subscribers:
         is_first[1:] = owners[1:] != owners[:-1]
         move_of_row = np.cumsum(is_first) - 1
         is_plain = self.store.arrays.flags[rows] & (FLAG_SHAPED | FLAG_CHAINED) == 0
-        if places.shape[1] == 2:
-            self._require_followers(rows, is_plain)
         if is_plain.all():
             boxes = places if places.shape[1] == 4 else places[:, [0, 1, 0, 1]]
             return Moves(rows, boxes, ids[:0], RowBatch.empty(), NO_SHAPES)
@@ -122,17 +120,16 @@ class Subscribers:
         batch, shapes = self._rows_at(rows[~is_plain], places[other_moves])
         return Moves(rows[is_plain], plain_boxes, ids[other_moves], batch, shapes)
 
-    def _require_followers(self, rows: np.ndarray, is_plain: np.ndarray) -> None:
-        """Raise unless each row is of a circle or of a point: other regions have no place that follows a point."""
+    def tied_to_places(self, ids: np.ndarray) -> np.ndarray:
+        """int64[...]: those of these subscriptions that have another region than a circle or a point, so that they
+        cannot follow a point.
+        """
+        rows = self.rows_of(ids[self.owners.has(ids)])
+        is_plain = self.store.arrays.flags[rows] & (FLAG_SHAPED | FLAG_CHAINED) == 0
         boxes = self.store.arrays.boxes[rows]
         is_point = (boxes[:, 0] == boxes[:, 2]) & (boxes[:, 1] == boxes[:, 3])
         follows = np.where(is_plain, is_point, self._are_circles(rows) | is_point)
-        if not follows.all():
-            stuck = self.store.owner_ids[rows[~follows][0]]
-            raise InvalidInput(
-                f"subscription {stuck} is no circle and no point, so it cannot follow a point; give its new box",
-                column="id",
-            )
+        return np.asarray(self.store.owner_ids[rows[~follows]])
 
     def _are_circles(self, rows: np.ndarray) -> np.ndarray:
         shapes = self.store.shapes_of(rows)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from nearcast.errors import InvalidInput
 from nearcast.geo.space import BOX_COLUMNS, Space
 from nearcast.model import NO_TIME
-from nearcast.moving.moving import Moving
-from nearcast.tables import as_arrow
+from nearcast.moving.moving import NOT_FOLLOWING, Moving
+from nearcast.tables import OnBad, as_arrow
 from nearcast.tables.columns import require_one, times_of
 from nearcast.tables.faults import Faults
 from nearcast.tables.ids import IdColumn, read_ids
@@ -40,16 +40,34 @@ class ReplayStep(NamedTuple):
 def read_tracks(source: Any, space: Space) -> Tracks:
     """The tracks of a table: `id`, `time`, and a box (xmin, ymin, xmax, ymax) or a point (x, y or lon, lat)."""
     table = as_arrow(source)
+    require_one(table, ("time",), "tracks")
     faults = Faults(table.num_rows, "raise")
-    for name in ("id", "time"):
-        require_one(table, (name,), "tracks")
-    ids, times = read_ids(table, faults, "tracks", may_repeat=True), times_of(table, "time", faults)
+    ids, times, places = _columns_of(table, space, faults, "tracks")
     faults.add_where(times == NO_TIME, "time", "no time; a track says when a subscription was where")
-    boxes = boxes_of(table, space, faults)
     faults.raise_or_reject(table)
     order = np.argsort(times, kind="stable")
-    places = boxes if set(BOX_COLUMNS) <= set(table.column_names) else boxes[:, :2]
     return Tracks(ids.take(order), times[order], np.ascontiguousarray(places[order]))
+
+
+def read_moves(table: pa.Table, moving: Moving, on_bad: OnBad) -> tuple[Tracks, pa.Table]:
+    """(the good rows of a table as they come, the rejects). A subscription that `moving` does not have is a bad row."""
+    faults = Faults(table.num_rows, on_bad)
+    ids, times, places = _columns_of(table, moving.space, faults, "moves")
+    for row in np.flatnonzero(~moving.are_known(ids) & ~faults.is_bad).tolist():
+        faults.add(row, "id", f"no subscription {ids.python([row])[0]!r}; subscribe it first")
+    if places.shape[1] == 2:
+        for row in np.flatnonzero(~moving.follow_points(ids) & ~faults.is_bad).tolist():
+            faults.add(row, "id", NOT_FOLLOWING.format(repr(ids.python([row])[0])))
+    rejects, good = faults.raise_or_reject(table), faults.good_rows
+    return Tracks(ids.take(good), times[good], np.ascontiguousarray(places[good])), rejects
+
+
+def _columns_of(table: pa.Table, space: Space, faults: Faults, what: str) -> tuple[IdColumn, np.ndarray, np.ndarray]:
+    """(ids, times, boxes or points)."""
+    require_one(table, ("id",), what)
+    ids, times = read_ids(table, faults, what, may_repeat=True), times_of(table, "time", faults)
+    boxes = boxes_of(table, space, faults)
+    return ids, times, boxes if set(BOX_COLUMNS) <= set(table.column_names) else boxes[:, :2]
 
 
 def replay(

@@ -61,7 +61,7 @@ def build_index(  # noqa: PLR0913  each is a choice of the user
         raise InvalidInput(f"on_bad is 'raise' or 'skip', and extra 'raise' or 'ignore', not {on_bad!r} and {extra!r}")
     if shards != "auto" and not (isinstance(shards, int) and shards >= 1):
         raise InvalidInput(f"shards is 'auto' or a whole number from 1 on, not {shards!r}")
-    rows = _select(subscriptions, "subscriptions", columns, SUBSCRIPTION_COLUMNS, extra)
+    rows = select_named(subscriptions, "subscriptions", columns, SUBSCRIPTION_COLUMNS, extra)
     made = build_sharded(
         subscriptions.sparkSession,
         partial(_write, rows),
@@ -78,7 +78,7 @@ def build_index(  # noqa: PLR0913  each is a choice of the user
     return open_handle(place.url, version=locate(made.path).name)
 
 
-def _select(
+def select_named(
     frame: DataFrame, what: str, columns: Mapping[str, Any] | None, known: Sequence[str], extra: str
 ) -> DataFrame:
     """The columns that an index is built from, under their names in a table."""
@@ -115,7 +115,7 @@ def _require_known(name: str, known: Sequence[str], complaint: str) -> None:
 def _sampled(messages: DataFrame, columns: Mapping[str, Any] | None) -> pa.Table:
     from pyspark.sql import functions as F
 
-    known = _select(messages, "the messages of the sample", columns, MESSAGE_COLUMNS, "ignore")
+    known = select_named(messages, "the messages of the sample", columns, MESSAGE_COLUMNS, "ignore")
     return known.orderBy(F.rand(_SEED)).limit(SAMPLED_MESSAGES).toArrow()
 
 

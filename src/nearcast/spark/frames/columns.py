@@ -165,7 +165,7 @@ def _check_types(sent: Sent, read: Callable[[pa.Table], Any]) -> None:
     for name, at in sent.columns.read.items():
         kind = sent.fields[at].dataType.simpleString()
         arrow = _arrow_type(kind)
-        if name == "id" and kind not in (*_WHOLE, "string"):
+        if name == "id" and kind not in (*WHOLE_TYPES, "string"):
             raise InvalidInput(f"ids are whole numbers or strings, not {kind}; cast the column", column=names[name])
         if arrow is None or (name in _PLACES and kind in _NO_NUMBERS):
             raise InvalidInput(f"it cannot be {kind}", column=names[name])
@@ -176,8 +176,8 @@ def _check_types(sent: Sent, read: Callable[[pa.Table], Any]) -> None:
         raise InvalidInput(error.reason, column=names.get(error.column or "", error.column)) from None
 
 
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
-_ARROW = dict.fromkeys(_WHOLE, pa.int64()) | {
+WHOLE_TYPES = ("tinyint", "smallint", "int", "bigint")
+_ARROW = dict.fromkeys(WHOLE_TYPES, pa.int64()) | {
     "float": pa.float32(),
     "double": pa.float64(),
     "string": pa.string(),
