@@ -99,13 +99,13 @@ class Moving(WithRejects):
     def __contains__(self, subscription: Any) -> bool:
         return bool(self._set.subscribers.are_known(self.names.find_any(subscription)).any())
 
-    def are_known(self, ids: IdColumn) -> np.ndarray:
+    def are_known(self, ids: Any) -> np.ndarray:
         """bool[n]: whether there are subscriptions with these ids."""
-        return self._set.subscribers.are_known(self.names.find(ids))
+        return self._set.subscribers.are_known(self.names.find(_ids_of(ids)))
 
-    def follow_points(self, ids: IdColumn) -> np.ndarray:
+    def follow_points(self, ids: Any) -> np.ndarray:
         """bool[n]: whether the region of each subscription can follow a point: it is a circle or a point."""
-        numbers = self.names.find(ids)
+        numbers = self.names.find(_ids_of(ids))
         return np.isin(numbers, self._set.subscribers.tied_to_places(numbers), invert=True)
 
     def __repr__(self) -> str:
@@ -242,7 +242,7 @@ class Moving(WithRejects):
 
     def _known(self, ids: Any) -> np.ndarray:
         """int64[n]: the numbers of ids, all of which are subscribed."""
-        given = ids if isinstance(ids, IdColumn) else id_column(ids)
+        given = _ids_of(ids)
         numbers = self.names.find(given)
         known = self._set.subscribers.are_known(numbers)
         if not known.all():
@@ -356,6 +356,10 @@ class Moving(WithRejects):
         elif where is not None:
             raise InvalidInput("reach and where belong to safe=True")
         return made
+
+
+def _ids_of(ids: Any) -> IdColumn:
+    return ids if isinstance(ids, IdColumn) else id_column(ids)
 
 
 def _without_marks(tokens: pa.Array) -> pa.Array:
