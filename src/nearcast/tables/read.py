@@ -38,9 +38,13 @@ def as_arrow(source: Any) -> pa.Table:
     pandas and Polars frames are read through the Arrow interface, without importing either.
     """
     table = _as_arrow(source)
-    if len({*table.column_names}) < table.num_columns:
-        name = next(name for name in table.column_names if table.column_names.count(name) > 1)
-        where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+    where = f"{source}: " if isinstance(source, str | os.PathLike) else ""
+    try:
+        names = table.column_names
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{where}the name of a column is no valid UTF-8; save the table in UTF-8") from None
+    if len({*names}) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(f"{where}several columns are named '{name}'; names must differ", column=name)
     return _without_views(table)
 
@@ -139,13 +143,6 @@ def _without_views(table: pa.Table) -> pa.Table:
     """The table with strings instead of string views, which Polars produces and whose rows Arrow 26 cannot take; runs
     of equal values are written out.
     """
-    try:
-        names = table.column_names
-    except UnicodeDecodeError:
-        raise InvalidInput("the name of a column is no valid UTF-8") from None
-    twins = {name for name in names if names.count(name) > 1}
-    if twins:
-        raise InvalidInput(f"there are several columns '{min(twins)}'; names of columns differ")
     for at, field in enumerate(table.schema):
         if pa.types.is_run_end_encoded(field.type):
             table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
