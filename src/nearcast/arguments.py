@@ -93,13 +93,14 @@ def a_path(given: Any, name: str = "path") -> str:
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str):
         raise InvalidInput(f"{name} is a path or a URL, not {type(given).__name__}", column=name)
-    parts, is_valid = path.split("/"), path != "" and "\0" not in path and _is_unicode(path)
+    parts, is_valid = path.split("/"), path != "" and "\0" not in path and is_unicode(path)
     if not is_valid or len(path) > _LONGEST_PATH or max(len(os.fsencode(part)) for part in parts) > _LONGEST_NAME:
         raise InvalidInput(f"{name} is no path: {_shown(path)}", column=name)
     return path
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether the text has no unpaired surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from nearcast.arguments import is_unicode
 from nearcast.errors import InvalidInput
 from nearcast.tables.columns import column, whole_numbers
 from nearcast.tables.faults import Faults
@@ -87,18 +88,10 @@ def _arrow_of(values: list[Any], kind: IdType, name: str) -> pa.Array:
             pa.array(values, pa.string()) if kind is STRING else pa.array([each.bytes for each in values], kind.arrow)
         )
     except (pa.ArrowInvalid, UnicodeEncodeError):
-        bad = next(value for value in values if not _is_unicode(value))
+        bad = next(value for value in values if not is_unicode(value))
         raise InvalidInput(
             f"the id {bad!r} is no valid Unicode; take the unpaired surrogate out", column=name
         ) from None
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _of_arrow(values: pa.Array | pa.ChunkedArray, name: str) -> IdColumn:
